@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
-	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
@@ -36,10 +35,7 @@ func TestBudgetGates(t *testing.T) {
 			why: "metadata restarts no container", deletes: true,
 		},
 	} {
-		g, err := gates.Parse(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gatesOf(t, list)
 		w, s, p := admission(g), podScope(options.Options{Gates: g}), budgetPolicy(g, resizing{})
 		want := disruption.Options{NoDeletes: !c.deletes, Updates: c.updates}
 		if w.Disruption != want || s.NoDeletes == c.deletes || s.Updates != c.updates || p.Resizes != c.resizes ||
@@ -68,10 +64,7 @@ func TestBudgetExemptUsers(t *testing.T) {
 		},
 		"nobody": {"all users wait, as with OpenKruise", []string{"--pub-exempt-users="}, nil},
 	} {
-		o, err := options.Parse(c.args, func(string) string { return "" })
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := optionsOf(t, c.args...)
 		if p, s := guardPolicy(o, resizing{}), podScope(o); !slices.Equal(p.ExemptUsers, c.want) ||
 			!slices.Equal(s.ExemptUsers, c.want) {
 			t.Errorf("%s: %s: policy %q, scope %q", name, c.why, p.ExemptUsers, s.ExemptUsers)

@@ -81,7 +81,7 @@ func coldStart(t *testing.T) {
 		replicas[name] = start(t, c, "kruise-system", "--namespace=")
 	}
 	var pods corev1.PodList
-	within(t, 4*time.Minute, func(ctx context.Context) error {
+	cluster.Within(t, 4*time.Minute, func(ctx context.Context) error {
 		var unready []error
 		for name, s := range replicas {
 			unready = append(unready, publish(ctx, c, name, at, s))

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kruisekit/kruisekit/controllers"
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/webhooks"
 )
@@ -26,10 +25,7 @@ type assembled struct {
 
 func assemble(t *testing.T, list string) assembled {
 	t.Helper()
-	o, err := options.Parse([]string{"--feature-gates=" + list}, func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := optionsOf(t, "--feature-gates="+list)
 	a := assembled{
 		Reconcilers: reconcilers(o, resizing{}), Webhooks: admission(o.Gates),
 		Certs: certificateOptions(o).External, Asks: o.Gates.On(gates.PodUnavailableBudgetUpdateGate),

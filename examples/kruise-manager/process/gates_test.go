@@ -17,6 +17,24 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 
+func gatesOf(t *testing.T, list string) gates.Gates {
+	t.Helper()
+	g, err := gates.Parse(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func optionsOf(t *testing.T, args ...string) options.Options {
+	t.Helper()
+	o, err := options.Parse(args, func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 // TestAdmissionWithoutNodes: what the webhooks of kinds that work on nodes let in.
 func TestAdmissionWithoutNodes(t *testing.T) {
 	for list, c := range map[string]struct {
@@ -36,10 +54,7 @@ func TestAdmissionWithoutNodes(t *testing.T) {
 		"KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true": {"nobody would pull", imagepull.Options{NoDaemon: true}},
 	} {
 		t.Run(list, func(t *testing.T) {
-			g, err := gates.Parse(list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := gatesOf(t, list)
 			o := admission(g)
 			if diff := cmp.Diff(c.want, o.ImagePull,
 				cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Now" }, cmp.Ignore())); diff != "" {
@@ -58,10 +73,7 @@ func TestAdmissionWithoutNodes(t *testing.T) {
 // TestSidecarSets: what flags set reaches the reconciler.
 func TestSidecarSets(t *testing.T) {
 	for args, want := range map[string]bool{"": false, "--sidecarset-refresh-not-update": true} {
-		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := optionsOf(t, strings.Fields(args)...)
 		o.Webhook.Namespace = "ns"
 		if got := sidecarSets(o); got.RefreshNotUpdate != want || got.Namespace != "ns" || got.Registerer == nil {
 			t.Errorf("%q: %+v", args, got)
@@ -78,10 +90,7 @@ func TestDaemonSets(t *testing.T) {
 		"--feature-gates=DaemonSetPruneIneligibleNodes=true":      {SkipQuiet: true},
 		"--feature-gates=PreDownloadImageForDaemonSetUpdate=true": {SkipQuiet: true, PreDownload: true},
 	} {
-		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := optionsOf(t, strings.Fields(args)...)
 		got := daemonSets(o, nil)
 		if got.BindDirectly != want.BindDirectly || got.PreDownload != want.PreDownload || got.SkipQuiet != want.SkipQuiet ||
 			got.LooseBudget != want.LooseBudget {
@@ -95,18 +104,12 @@ func TestBroadcastJobs(t *testing.T) {
 	for args, want := range map[string]bool{
 		"": false, "--assign-bcj-pods-by-scheduler": false, "--assign-bcj-pods-by-scheduler=false": true,
 	} {
-		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := optionsOf(t, strings.Fields(args)...)
 		if got := broadcastJobs(o).Bind; got != want {
 			t.Errorf("%q: bind %t", args, got)
 		}
 	}
-	g, err := gates.Parse("TemplateNoDefaults=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := gatesOf(t, "TemplateNoDefaults=true")
 	if !admission(g).BroadcastJob.TemplateNoDefaults {
 		t.Error("templates get defaults")
 	}
@@ -121,10 +124,7 @@ func TestPodGates(t *testing.T) {
 		"PodWebhook=false":                      {off: true},
 		"PodWebhook=false,KruisePodReadinessGate=true": {off: true},
 	} {
-		g, err := gates.Parse(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gatesOf(t, list)
 		w, s := admission(g), podScope(options.Options{Gates: g})
 		if w.NoPods != want.off || s.Off != want.off || w.Pod.Readiness.ForAll != want.all ||
 			s.ReadinessGateForAll != want.all || w.Pod.Sidecars.SortContainers != want.sorted {
@@ -149,10 +149,7 @@ func TestSpreadGates(t *testing.T) {
 		"--ws-enabled-versioned-status=deployment,cloneset": {versioned: []string{"deployment", "cloneset"}},
 		"--ws-enabled-versioned-status=":                    {versioned: []string{}},
 	} {
-		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := optionsOf(t, strings.Fields(args)...)
 		if w, s := admission(o.Gates), podScope(o); w.NoSpreads != want.off || s.NoSpreads != want.off ||
 			slices.Contains(chosen(o), "-workloadspread") != want.off {
 			t.Errorf("%q: webhook %t, scope %t, controllers %q", args, w.NoSpreads, s.NoSpreads, chosen(o))
@@ -194,10 +191,7 @@ func TestChosen(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, err := gates.Parse(c.gates)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := gatesOf(t, c.gates)
 			got := chosen(options.Options{Controllers: c.choice, Gates: g})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("controllers (-want +got):\n%s", diff)
@@ -226,10 +220,7 @@ func TestInstalled(t *testing.T) {
 		"KruiseDaemon=false":                  {},
 		"InPlaceWorkloadVerticalScaling=true": {EnvDaemon: true, Resize: true},
 	} {
-		g, err := gates.Parse(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gatesOf(t, list)
 		if got := cloneSets(g, installed(g, resizing{})).Installed; *got != want {
 			t.Errorf("%s: got %+v, want %+v", list, *got, want)
 		}
@@ -250,10 +241,7 @@ func TestStatefulSetGates(t *testing.T) {
 			IgnoreRetention: true, PreparingUpdateIsUpdated: true, PreDownload: true,
 		},
 	} {
-		g, err := gates.Parse(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gatesOf(t, list)
 		got := statefulSets(options.Options{Gates: g}, nil)
 		same := got.StartOrdinal == want.StartOrdinal && got.ExpandClaims == want.ExpandClaims &&
 			got.IgnoreRetention == want.IgnoreRetention && got.PreparingUpdateIsUpdated == want.PreparingUpdateIsUpdated &&
@@ -263,10 +251,7 @@ func TestStatefulSetGates(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]bool{"": false, "--statefulset-unavailable-first": true} {
-		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := optionsOf(t, strings.Fields(args)...)
 		if got := statefulSets(o, nil).UnavailableFirst; got != want {
 			t.Errorf("%q: unavailable first %t", args, got)
 		}

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,9 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/kruisekit/kruisekit/config/crd/storage"
@@ -32,10 +28,11 @@ import (
 // removal has the CRDs without the older version.
 const removal = "../../../config/crd/v1beta1"
 
-// inEtcd counts the objects of each kind by the version in which etcd holds them.
-func inEtcd(t *testing.T, c *cluster.Cluster) map[string]map[string]int {
+// inEtcd counts the objects of each kind by the version in which etcd holds them, and the writes of those of kinds with
+// two versions.
+func inEtcd(t *testing.T, c *cluster.Cluster) (held map[string]map[string]int, writes int) {
 	t.Helper()
-	held := map[string]map[string]int{}
+	held = map[string]map[string]int{}
 	for _, prefix := range []string{"/registry/apps.kruise.io/", "/registry/policy.kruise.io/"} {
 		encode := base64.StdEncoding.EncodeToString
 		end := prefix[:len(prefix)-1] + "0" // the byte after the slash
@@ -46,7 +43,10 @@ func inEtcd(t *testing.T, c *cluster.Cluster) map[string]map[string]int {
 		}
 		defer response.Body.Close()
 		var answer struct {
-			KVs []struct{ Value []byte }
+			KVs []struct {
+				Value   []byte
+				Version int `json:",string"`
+			}
 		}
 		if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 			t.Fatal(err)
@@ -59,10 +59,12 @@ func inEtcd(t *testing.T, c *cluster.Cluster) map[string]map[string]int {
 			if held[object.Kind] == nil {
 				held[object.Kind] = map[string]int{}
 			}
-			held[object.Kind][object.GroupVersionKind().Version]++
+			if held[object.Kind][object.GroupVersionKind().Version]++; !single(object.Kind) {
+				writes += kv.Version
+			}
 		}
 	}
-	return held
+	return held, writes
 }
 
 // single are the kinds with one version.
@@ -117,7 +119,7 @@ func deny(t *testing.T, c *cluster.Cluster) (admit func()) {
 	t.Helper()
 	file := write(t, denial)
 	until := func(denied bool) {
-		eventually(t, func(ctx context.Context) error {
+		cluster.Eventually(t, func(ctx context.Context) error {
 			_, err := c.Kubectl(ctx, "patch", "daemonsets.apps.kruise.io", "agent", "-n", "fixtures", "--subresource=status",
 				"--type=merge", "-p={}", "--dry-run=server")
 			if denied != (err != nil) {
@@ -138,7 +140,7 @@ func deny(t *testing.T, c *cluster.Cluster) (admit func()) {
 
 // testMigration rewrites what was left, with the rights of config/migration, beside two replicas that run.
 func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
-	before := inEtcd(t, c)
+	before, written := inEtcd(t, c)
 	objects, older := 0, 0
 	for kind, versions := range before {
 		if !single(kind) {
@@ -154,7 +156,7 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("CRDs without the older version are applied: %v", err)
 	}
 	applyAll(t, c, "-k", "../../../config/migration") // no controller runs its Job
-	was, seen := in.kept(t), in.watch(t, c)
+	was := in.kept(t)
 
 	counted := &sent{requests: map[string]int{}}
 	config := clientrest.CopyConfig(c.Config)
@@ -165,11 +167,11 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 	o := migrate.Options{QPS: 1000, Storage: storage.Options{Settle: time.Second, PageSize: 3}}
 	var out bytes.Buffer
 	o.Storage.DryRun = true
-	eventually(t, func(ctx context.Context) error { // once the role has an effect
+	cluster.Eventually(t, func(ctx context.Context) error { // once the role has an effect
 		out.Reset()
 		return migrate.Run(ctx, config, o, &out)
 	})
-	if after := inEtcd(t, c); !cmp.Equal(before, after) {
+	if after, _ := inEtcd(t, c); !cmp.Equal(before, after) {
 		t.Errorf("a dry run has written (-before +after):\n%s", cmp.Diff(before, after))
 	}
 	o.Storage.DryRun, counted.requests = false, map[string]int{}
@@ -183,7 +185,7 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 	if n := counted.requests[http.MethodPatch]; n > objects {
 		t.Errorf("%d patches of %d objects", n, objects)
 	}
-	if held := inEtcd(t, c); held["DaemonSet"]["v1alpha1"] != 1 || held["ImagePullJob"]["v1alpha1"] != 0 {
+	if held, _ := inEtcd(t, c); held["DaemonSet"]["v1alpha1"] != 1 || held["ImagePullJob"]["v1alpha1"] != 0 {
 		t.Errorf("etcd holds DaemonSets as %v and ImagePullJobs as %v", held["DaemonSet"], held["ImagePullJob"])
 	}
 	admit()
@@ -191,7 +193,8 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 
-	for kind, versions := range inEtcd(t, c) {
+	after, _ := inEtcd(t, c)
+	for kind, versions := range after {
 		if versions["v1alpha1"] > 0 && !single(kind) {
 			t.Errorf("etcd holds %s as %v", kind, versions)
 		}
@@ -201,18 +204,13 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 		strings.Count(stored, `["v1beta1"]`) != 15 || strings.Count(stored, "v1alpha1") != 3 {
 		t.Errorf("the stored versions are %s, %v", stored, err)
 	}
-	eventually(t, func(context.Context) error {
-		if n := seen.count(); n < older {
-			return fmt.Errorf("%d of %d objects were seen to change", n, older)
-		}
-		return rest(t, map[string]float64{}, nil)
-	})
-	// One write for each object that was stored in the older version: reconcilers have written nothing.
-	if changed := seen.end(); len(changed) > 0 || seen.count() != older {
-		t.Errorf("%d writes of %d objects; generations changed: %v", seen.count(), older, changed)
-	}
+	cluster.Eventually(t, func(context.Context) error { return rest(t, map[string]float64{}, nil) })
 	if diff := cmp.Diff(was, in.kept(t)); diff != "" {
 		t.Errorf("the migration changed (-before +after):\n%s", diff)
+	}
+	// One write for each object that was stored in the older version: reconcilers have written nothing.
+	if _, now := inEtcd(t, c); now-written != older {
+		t.Errorf("%d writes, and %d objects were stored in the older version", now-written, older)
 	}
 }
 
@@ -237,7 +235,7 @@ func testRemoval(t *testing.T, c *cluster.Cluster) {
 	if _, err := c.Kubectl(t.Context(), apply...); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(ctx context.Context) error {
+	cluster.Eventually(t, func(ctx context.Context) error {
 		names, err := c.Kubectl(ctx, "get", "clonesets.apps.kruise.io,sidecarsets,podunavailablebudgets", "-A", "-o", "name")
 		if err == nil && (!strings.Contains(names, "cloneset.apps.kruise.io/web") ||
 			!strings.Contains(names, "sidecarset.apps.kruise.io/fixtures-hot")) {
@@ -245,81 +243,4 @@ func testRemoval(t *testing.T, c *cluster.Cluster) {
 		}
 		return err
 	})
-}
-
-// seen is what watches of all kinds have seen.
-type seen struct {
-	mu          sync.Mutex
-	generations map[string]int64
-	changed     map[string]bool
-	writes      int
-	end         func() []string
-}
-
-// note compares the generation of an object with the last one.
-func (s *seen) note(u *unstructured.Unstructured) {
-	key := u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
-	if g, known := s.generations[key]; known && g != u.GetGeneration() {
-		s.changed[key] = true
-	}
-	s.generations[key] = u.GetGeneration()
-}
-
-func (s *seen) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.writes
-}
-
-// watch begins watches of all kinds with two versions. Their end returns the objects whose generation has changed
-// since.
-func (in *inherited) watch(t *testing.T, c *cluster.Cluster) *seen {
-	t.Helper()
-	live, err := dynamic.NewForConfig(c.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	s := &seen{generations: map[string]int64{}, changed: map[string]bool{}}
-	var running sync.WaitGroup
-	s.end = func() []string {
-		cancel()
-		running.Wait()
-		return slices.Sorted(maps.Keys(s.changed))
-	}
-	kinds := map[schema.GroupVersionResource]bool{}
-	for _, object := range in.all {
-		if gvk := object.GroupVersionKind(); strings.HasSuffix(gvk.Group, "kruise.io") && !single(gvk.Kind) {
-			kinds[schema.GroupVersionResource{
-				Group: gvk.Group, Version: "v1beta1", Resource: strings.ToLower(gvk.Kind) + "s",
-			}] = true
-		}
-	}
-	for kind := range kinds {
-		list, err := live.Resource(kind).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range list.Items {
-			s.note(&list.Items[i])
-		}
-		w, err := live.Resource(kind).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		running.Add(1)
-		go func() {
-			defer running.Done()
-
-			for e := range w.ResultChan() {
-				if u, ok := e.Object.(*unstructured.Unstructured); ok {
-					s.mu.Lock()
-					s.writes++
-					s.note(u)
-					s.mu.Unlock()
-				}
-			}
-		}()
-	}
-	return s
 }

@@ -27,6 +27,7 @@ import (
 
 // TestPolicies has the account of the manager write under the rights and the policies of config/rbac.
 func TestPolicies(t *testing.T) {
+	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Private: true, CRDDirs: []string{"../../../config/crd/bases"}})
 	g := &policyGround{Cluster: c}
 	for _, name := range []string{"kruise-system", "kruise-daemon-config", "shop"} {
@@ -76,7 +77,6 @@ func (g *policyGround) create(t *testing.T, objects ...runtimeclient.Object) {
 
 // attempt is a write, and what the policy answers; empty where the write is the manager's to make.
 type attempt struct {
-	why     string
 	write   func(context.Context) error
 	refused string
 }
@@ -87,7 +87,7 @@ func try(t *testing.T, cases map[string]attempt) {
 		t.Run(name, func(t *testing.T) {
 			err := test.write(t.Context())
 			if test.refused == "" && err != nil || test.refused != "" && !refusedByPolicy(err, test.refused) {
-				t.Errorf("%s: %v, want %q", test.why, err, test.refused)
+				t.Errorf("%v, want %q", err, test.refused)
 			}
 		})
 	}
@@ -105,50 +105,46 @@ func (g *policyGround) configMaps(t *testing.T) map[string]attempt {
 	manager := g.manager
 	add := func(keys ...string) []byte { return addKeys(t, keys...) }
 	return map[string]attempt{
-		"a barrier": {
-			"its pod owns it", create(manager, barrier("shop", "web-barrier", "web", map[string]string{"p_-5": "true"})), "",
+		"a barrier: its pod owns it": {
+			create(manager, barrier("shop", "web-barrier", "web", map[string]string{"p_-5": "true"})), "",
 		},
-		"keys": {
-			"priorities that may start", patch(manager, "shop", "mine-barrier", add("p_2", "p_-1")), "",
+		"keys: priorities that may start":      {patch(manager, "shop", "mine-barrier", add("p_2", "p_-1")), ""},
+		"no key: nothing changes":              {patch(manager, "shop", "mine-barrier", add()), ""},
+		"that of a former pod: it is replaced": {remove(manager, "shop", "old-barrier"), ""},
+		"aws-auth: it maps users to groups": {
+			patch(manager, "kube-system", "aws-auth", []byte(`{"data":{"mapUsers":"x"}}`)), "name of a barrier",
 		},
-		"no key":               {"nothing changes", patch(manager, "shop", "mine-barrier", add()), ""},
-		"that of a former pod": {"it is replaced", remove(manager, "shop", "old-barrier"), ""},
-		"aws-auth": {
-			"it maps users to groups", patch(manager, "kube-system", "aws-auth", []byte(`{"data":{"mapUsers":"x"}}`)),
-			"name of a barrier",
+		"aws-auth goes: nodes could not join": {remove(manager, "kube-system", "aws-auth"), "name of a barrier"},
+		"another ConfigMap: the name is that of no barrier": {
+			create(manager, barrier("shop", "settings", "settings", nil)), "name of a barrier",
 		},
-		"aws-auth goes": {"nodes could not join", remove(manager, "kube-system", "aws-auth"), "name of a barrier"},
-		"another ConfigMap": {
-			"the name is that of no barrier", create(manager, barrier("shop", "settings", "settings", nil)), "name of a barrier",
+		"without a pod: nothing would delete it": {
+			create(manager, barrier("shop", "a-barrier", "", nil)), "their pod owns",
 		},
-		"without a pod": {
-			"nothing would delete it", create(manager, barrier("shop", "a-barrier", "", nil)), "their pod owns",
+		"of another pod: the pod of its name waits for it": {
+			create(manager, barrier("shop", "a-barrier", "b", nil)), "their pod owns",
 		},
-		"of another pod": {
-			"the pod of its name waits for it", create(manager, barrier("shop", "a-barrier", "b", nil)), "their pod owns",
-		},
-		"other content": {
-			"only keys of priorities are read",
+		"other content: only keys of priorities are read": {
 			create(manager, barrier("shop", "a-barrier", "a", map[string]string{"key": "true"})), "add keys of priorities",
 		},
-		"another key": {
-			"only keys of priorities are read", patch(manager, "shop", "mine-barrier", add("colours")), "add keys of priorities",
+		"another key: only keys of priorities are read": {
+			patch(manager, "shop", "mine-barrier", add("colours")), "add keys of priorities",
 		},
-		"another value": {
-			"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"data":{"colour":"blue"}}`)), "change no other",
+		"another value: others own it": {
+			patch(manager, "shop", "mine-barrier", []byte(`{"data":{"colour":"blue"}}`)), "change no other",
 		},
-		"a key goes": {
-			"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"data":{"colour":null}}`)), "must not remove keys",
+		"a key goes: others own it": {
+			patch(manager, "shop", "mine-barrier", []byte(`{"data":{"colour":null}}`)), "must not remove keys",
 		},
-		"a label": {
-			"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"metadata":{"labels":{"a":"b"}}}`)), "its metadata",
+		"a label: others own it": {
+			patch(manager, "shop", "mine-barrier", []byte(`{"metadata":{"labels":{"a":"b"}}}`)), "its metadata",
 		},
-		"another owner's goes": {"no pod owns it", remove(manager, "shop", "mine-barrier"), "their pod owns"},
-		"binary content": {
-			"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"binaryData":{"a":"eA=="}}`)), "its metadata",
+		"another owner's goes: no pod owns it": {remove(manager, "shop", "mine-barrier"), "their pod owns"},
+		"binary content: others own it": {
+			patch(manager, "shop", "mine-barrier", []byte(`{"binaryData":{"a":"eA=="}}`)), "its metadata",
 		},
-		"an administrator writes": {
-			"the policy is about the manager", patch(g.Client, "kube-system", "aws-auth", []byte(`{"data":{"a":"b"}}`)), "",
+		"an administrator writes: the policy is about the manager": {
+			patch(g.Client, "kube-system", "aws-auth", []byte(`{"data":{"a":"b"}}`)), "",
 		},
 	}
 }

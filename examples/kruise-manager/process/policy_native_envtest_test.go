@@ -53,8 +53,8 @@ func (g *policyGround) testNative(t *testing.T) {
 		root    = `{"spec":{"template":{"spec":{"hostPID":true}}}}`
 	)
 	try(t, map[string]attempt{
-		"status without rights": {"the gate is off", g.patches(set, merge, status), subset},
-		"image without rights":  {"the gate is off", g.patches(pod, strategic, image), alone},
+		"status without rights: the gate is off": {g.patches(set, merge, status), subset},
+		"image without rights: the gate is off":  {g.patches(pod, strategic, image), alone},
 	})
 	if _, err := g.Kubectl(t.Context(), "apply", "--server-side", "-k", "../../../config/native"); err != nil {
 		t.Fatal(err)
@@ -80,73 +80,65 @@ func (g *policyGround) testNative(t *testing.T) {
 	byName := driver.Eviction(&write.Write{Object: stuck})
 	byName.DeleteOptions = nil
 	try(t, map[string]attempt{
-		"status of a DaemonSet": {"the rollout goes on", g.patches(daemons, merge, status), ""},
-		"a DaemonSet":           {"it would be root on all nodes", g.patches(daemons, strategic, root), subset},
-		"a DaemonSet, with status": {
-			"it would be root on all nodes", g.patches(daemons, strategic, status[:len(status)-1]+","+root[1:]), subset,
+		"status of a DaemonSet: the rollout goes on": {g.patches(daemons, merge, status), ""},
+		"a DaemonSet: it would be root on all nodes": {g.patches(daemons, strategic, root), subset},
+		"a DaemonSet, with status: it would be root on all nodes": {
+			g.patches(daemons, strategic, status[:len(status)-1]+","+root[1:]), subset,
 		},
-		"a label of a DaemonSet": {
-			"its users own it", g.patches(daemons, merge, `{"metadata":{"labels":{"a":"b"}}}`), subset,
+		"a label of a DaemonSet: its users own it": {
+			g.patches(daemons, merge, `{"metadata":{"labels":{"a":"b"}}}`), subset,
 		},
-		"a StatefulSet": {"its pods would run something else", g.patches(set, strategic, root), subset},
-		"eviction": {
-			"the pod cannot change in place", g.evicts(driver.Eviction(&write.Write{Object: stuck})), "",
+		"a StatefulSet: its pods would run something else": {g.patches(set, strategic, root), subset},
+		"eviction: the pod cannot change in place":         {g.evicts(driver.Eviction(&write.Write{Object: stuck})), ""},
+		"eviction in kube-system: the cluster would lose it": {
+			g.evicts(driver.Eviction(&write.Write{Object: proxy})), "runs in this",
 		},
-		"eviction in kube-system": {
-			"the cluster would lose it", g.evicts(driver.Eviction(&write.Write{Object: proxy})), "runs in this",
+		"eviction at once: the pod has time to end":    {g.evicts(now), "grace period of the pod"},
+		"eviction by name: the pod may be another one": {g.evicts(byName), "by its UID"},
+		"status: the rollout goes on":                  {g.patches(set, merge, status), ""},
+		"resize: the template asks for it":             {g.patchesPart("resize", pod, resize("150m")), ""},
+		"another annotation: its users own it": {
+			g.patches(set, merge, `{"metadata":{"annotations":{"a":"b"}}}`), subset,
 		},
-		"eviction at once": {"the pod has time to end", g.evicts(now), "grace period of the pod"},
-		"eviction by name": {"the pod may be another one", g.evicts(byName), "by its UID"},
-		"status":           {"the rollout goes on", g.patches(set, merge, status), ""},
-		"resize":           {"the template asks for it", g.patchesPart("resize", pod, resize("150m")), ""},
-		"another annotation": {
-			"its users own it", g.patches(set, merge, `{"metadata":{"annotations":{"a":"b"}}}`), subset,
-		},
-		"status with more": {
-			"its pods would be deleted",
+		"status with more: its pods would be deleted": {
 			g.patches(set, merge, status[:len(status)-1]+`,"spec":{"replicas":0}}`), subset,
 		},
-		"of a Job": {"nothing asks for it", g.patches(other, strategic, image), alone},
-		"a pod of the set": {
-			"its controller creates it", g.creates(podOf(inShop("native-2"), controlledBy("apps/v1", "StatefulSet"))), alone,
+		"of a Job: nothing asks for it": {g.patches(other, strategic, image), alone},
+		"a pod of the set: its controller creates it": {
+			g.creates(podOf(inShop("native-2"), controlledBy("apps/v1", "StatefulSet"))), alone,
 		},
-		"the hold ends": {"all pods run the change", g.patches(deployment, merge, release), ""},
-		"the hold ends, with more": {
-			"its pods would run something else",
+		"the hold ends: all pods run the change": {g.patches(deployment, merge, release), ""},
+		"the hold ends, with more: its pods would run something else": {
 			g.patches(deployment, merge, release[:len(release)-2]+`,"replicas":9}}`), subset,
 		},
-		"a pause": {"its users decide", g.patches(running, merge, `{"spec":{"paused":true}}`), subset},
-		"a template of a ReplicaSet": {
-			"all pods run it", g.patches(replicas, strategic, `{"spec":{"template":`+image+`}}`), "",
+		"a pause: its users decide": {g.patches(running, merge, `{"spec":{"paused":true}}`), subset},
+		"a template of a ReplicaSet: all pods run it": {
+			g.patches(replicas, strategic, `{"spec":{"template":`+image+`}}`), "",
 		},
-		"a root of a ReplicaSet": {
-			"it would be root", g.patches(replicas, strategic, root), "images, resources and metadata",
+		"a root of a ReplicaSet: it would be root": {
+			g.patches(replicas, strategic, root), "images, resources and metadata",
 		},
-		"more pods of a ReplicaSet": {
-			"its Deployment scales it", g.patches(replicas, merge, `{"spec":{"replicas":5}}`), "images, res",
+		"more pods of a ReplicaSet: its Deployment scales it": {
+			g.patches(replicas, merge, `{"spec":{"replicas":5}}`), "images, res",
 		},
-		"a command of a ReplicaSet": {
-			"it would run it", g.patches(replicas, strategic, command), "images, resources and metadata",
+		"a command of a ReplicaSet: it would run it": {
+			g.patches(replicas, strategic, command), "images, resources and metadata",
 		},
-		"the history": {
-			"a user may undo", g.creates(history(replicas, 0, "Deployment")), "",
+		"the history: a user may undo":              {g.creates(history(replicas, 0, "Deployment")), ""},
+		"a ReplicaSet with pods: it would run them": {g.creates(history(replicas, 1, "Deployment")), "without pods"},
+		"a ReplicaSet of other kind: nothing asks for it": {
+			g.creates(history(replicas, 0, "Other")), "that a Deployment controls",
 		},
-		"a ReplicaSet with pods": {
-			"it would run them", g.creates(history(replicas, 1, "Deployment")), "without pods",
+		"a ReplicaSet goes: its pods would go": {g.deletes(replicas), "without pods"},
+		"a revision of a Deployment: pods run it": {
+			g.creates(&appsv1.ControllerRevision{
+				ObjectMeta: named(inShop("revision"), controlledBy("apps/v1", "Deployment")), Revision: 1,
+				Data: runtime.RawExtension{Raw: []byte("{}")},
+			}), "",
 		},
-		"a ReplicaSet of other kind": {
-			"nothing asks for it", g.creates(history(replicas, 0, "Other")), "that a Deployment controls",
-		},
-		"a ReplicaSet goes": {
-			"its pods would go", g.deletes(replicas), "without pods",
-		},
-		"a revision of a Deployment": {"pods run it", g.creates(&appsv1.ControllerRevision{
-			ObjectMeta: named(inShop("revision"), controlledBy("apps/v1", "Deployment")), Revision: 1,
-			Data: runtime.RawExtension{Raw: []byte("{}")},
-		}), ""},
-		"the set goes": {"its pods would go", g.deletes(set), subset},
-		"a finalizer of a pod": {
-			"others rely on it", g.patches(pod, merge, `{"metadata":{"finalizers":["a.b/c"]}}`), "must not change finalizers",
+		"the set goes: its pods would go": {g.deletes(set), subset},
+		"a finalizer of a pod: others rely on it": {
+			g.patches(pod, merge, `{"metadata":{"finalizers":["a.b/c"]}}`), "must not change finalizers",
 		},
 	})
 }

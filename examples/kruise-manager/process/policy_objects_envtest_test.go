@@ -40,41 +40,36 @@ func (g *policyGround) workloads(t *testing.T) map[string]attempt {
 	const subset = "that a UnitedDeployment controls"
 	const image = `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"other:2"}]`
 	return map[string]attempt{
-		"a subset": {
-			"the UnitedDeployment has it",
+		"a subset: the UnitedDeployment has it": {
 			g.creates(unstructuredOf("CloneSet", inShop("a", united), cloneSetSpec())), "",
 		},
-		"a template": {"the UnitedDeployment changes it", g.patches(mine, jsonPatch, image), ""},
-		"a subset goes": {
-			"the UnitedDeployment has it no more", g.deletes(unstructuredOf("CloneSet", inShop("old"), nil)), "",
+		"a template: the UnitedDeployment changes it": {g.patches(mine, jsonPatch, image), ""},
+		"a subset goes: the UnitedDeployment has it no more": {
+			g.deletes(unstructuredOf("CloneSet", inShop("old"), nil)), "",
 		},
-		"a Deployment as a whole": {"a list cannot be applied", g.updates(deployment), ""},
-		"a CloneSet as a whole": {
-			"a list cannot be applied", g.updates(unstructuredOf("CloneSet", inShop("mine", united), cloneSetSpec())), "",
+		"a Deployment as a whole: a list cannot be applied": {g.updates(deployment), ""},
+		"a CloneSet as a whole: a list cannot be applied": {
+			g.updates(unstructuredOf("CloneSet", inShop("mine", united), cloneSetSpec())), "",
 		},
-		"names of pods": {
-			"the pods are gone", g.patches(theirs, merge, `{"spec":{"scaleStrategy":{"podsToDelete":[]}}}`), "",
+		"names of pods: the pods are gone": {
+			g.patches(theirs, merge, `{"spec":{"scaleStrategy":{"podsToDelete":[]}}}`), "",
 		},
-		"a CloneSet": {
-			"its pods could run as any account",
+		"a CloneSet: its pods could run as any account": {
 			g.creates(unstructuredOf("CloneSet", inShop("b"), cloneSetSpec())), subset,
 		},
-		"a StatefulSet": {
-			"its pods could run as any account",
+		"a StatefulSet: its pods could run as any account": {
 			g.creates(unstructuredOf("StatefulSet", inShop("b"), cloneSetSpec())), subset,
 		},
-		"another's template": {"its pods would run something else", g.patches(theirs, jsonPatch, image), subset},
-		"another's replicas": {
-			"its pods would be deleted", g.patches(theirs, merge, `{"spec":{"replicas":0}}`), subset,
+		"another's template: its pods would run something else": {g.patches(theirs, jsonPatch, image), subset},
+		"another's replicas: its pods would be deleted": {
+			g.patches(theirs, merge, `{"spec":{"replicas":0}}`), subset,
 		},
-		"another's owner": {
-			"it would seem to be a subset",
+		"another's owner: it would seem to be a subset": {
 			g.patches(theirs, merge, ownerPatch(ofOurs, "UnitedDeployment", true)), subset,
 		},
-		"another's goes": {"its pods would go", g.deletes(theirs), subset},
-		"another's set":  {"its pods would run something else", g.patches(stateful, jsonPatch, image), subset},
-		"another's set, same": {
-			"it is rewritten in the stored version",
+		"another's goes: its pods would go":                {g.deletes(theirs), subset},
+		"another's set: its pods would run something else": {g.patches(stateful, jsonPatch, image), subset},
+		"another's set, same: it is rewritten in the stored version": {
 			g.patches(stateful, merge, `{"metadata":{"annotations":{"a":"b"}}}`), "",
 		},
 	}
@@ -96,36 +91,32 @@ func (g *policyGround) jobs(t *testing.T) map[string]attempt {
 	pulls := map[string]any{"images": []any{"main:1"}, "completionPolicy": map[string]any{"type": "Always"}}
 	const tick = "that an AdvancedCronJob controls"
 	return map[string]attempt{
-		"at a tick": {"the AdvancedCronJob creates it", g.creates(job(inShop("a", cron))), ""},
-		"at a tick, on nodes": {
-			"the AdvancedCronJob creates it",
+		"at a tick: the AdvancedCronJob creates it": {g.creates(job(inShop("a", cron))), ""},
+		"at a tick, on nodes: the AdvancedCronJob creates it": {
 			g.creates(unstructuredOf("BroadcastJob", inShop("a", cron), broadcast)), "",
 		},
-		"at a tick, of images": {
-			"the AdvancedCronJob creates it", g.creates(unstructuredOf("ImageListPullJob", inShop("a", cron), pulls)), "",
+		"at a tick, of images: the AdvancedCronJob creates it": {
+			g.creates(unstructuredOf("ImageListPullJob", inShop("a", cron), pulls)), "",
 		},
-		"beyond the limit": {"the history is full", g.deletes(job(inShop("old"))), ""},
-		"a Job, as a dry run": {
-			"admission validates templates by it", g.creates(job(inShop("b")), runtimeclient.DryRunAll), "",
+		"beyond the limit: the history is full": {g.deletes(job(inShop("old"))), ""},
+		"a Job, as a dry run: admission validates templates by it": {
+			g.creates(job(inShop("b")), runtimeclient.DryRunAll), "",
 		},
-		"a PodTemplate, dry": {
-			"admission validates templates by it",
+		"a PodTemplate, dry: admission validates templates by it": {
 			g.creates(&corev1.PodTemplate{ObjectMeta: inShop("b"), Template: template}, runtimeclient.DryRunAll), "",
 		},
-		"a Job": {"its pods could run as any account", g.creates(job(inShop("b"))), tick},
-		"a Job of a CronJob": {
-			"it is not ours", g.creates(job(inShop("b", controlledBy("batch/v1", "CronJob")))), tick,
+		"a Job: its pods could run as any account": {g.creates(job(inShop("b"))), tick},
+		"a Job of a CronJob: it is not ours": {
+			g.creates(job(inShop("b", controlledBy("batch/v1", "CronJob")))), tick,
 		},
-		"another's Job goes": {"it would not end", g.deletes(job(inShop("theirs"))), tick},
-		"a BroadcastJob": {
-			"its pods could run as any account",
+		"another's Job goes: it would not end": {g.deletes(job(inShop("theirs"))), tick},
+		"a BroadcastJob: its pods could run as any account": {
 			g.creates(unstructuredOf("BroadcastJob", inShop("b"), broadcast)), tick,
 		},
-		"an ImageListPullJob": {
-			"nodes would pull anything", g.creates(unstructuredOf("ImageListPullJob", inShop("b"), pulls)), tick,
+		"an ImageListPullJob: nodes would pull anything": {
+			g.creates(unstructuredOf("ImageListPullJob", inShop("b"), pulls)), tick,
 		},
-		"a PodTemplate is stored": {
-			"nothing reads it",
+		"a PodTemplate is stored: nothing reads it": {
 			g.creates(&corev1.PodTemplate{ObjectMeta: inShop("b"), Template: template}), "in dry runs alone",
 		},
 	}
@@ -156,45 +147,37 @@ func (g *policyGround) dependents(t *testing.T) map[string]attempt {
 		`{"$patch":"delete","uid":"of-CloneSet"}]}}`
 	const ours, others = "that a kind of apps.kruise.io controls", "of other owners"
 	return map[string]attempt{
-		"a revision": {"the template is new", g.creates(revision(inShop("new", set))), ""},
-		"of a SidecarSet": {
-			"its template is new",
-			g.creates(ofSidecarSet), "",
-		},
-		"the newest revision": {
-			"the template is an old one",
+		"a revision: the template is new":      {g.creates(revision(inShop("new", set))), ""},
+		"of a SidecarSet: its template is new": {g.creates(ofSidecarSet), ""},
+		"the newest revision: the template is an old one": {
 			g.patches(revision(inShop("mine")), merge, `{"revision":2,"metadata":{"labels":{"a":"b"}}}`), "",
 		},
-		"adoption": {
-			"nothing controls it",
+		"adoption: nothing controls it": {
 			g.patches(revision(inShop("orphan")), strategic, ownerPatch(ofOurs, "CloneSet", true)), "",
 		},
-		"a surplus revision":    {"the history is full", g.deletes(revision(inShop("old"))), ""},
-		"a custom version goes": {"the history of the SidecarSet is full", g.deletes(custom), ""},
-		"a revision of nothing": {"no rollback of ours reads it", g.creates(revision(inShop("b"))), ours},
-		"a revision of others":  {"a rollback would run it", g.creates(revision(inShop("b", builtin))), ours},
-		"another's newest": {
-			"a rollback would run it", g.patches(revision(inShop("theirs")), merge, `{"revision":9}`), others,
+		"a surplus revision: the history is full":                      {g.deletes(revision(inShop("old"))), ""},
+		"a custom version goes: the history of the SidecarSet is full": {g.deletes(custom), ""},
+		"a revision of nothing: no rollback of ours reads it":          {g.creates(revision(inShop("b"))), ours},
+		"a revision of others: a rollback would run it":                {g.creates(revision(inShop("b", builtin))), ours},
+		"another's newest: a rollback would run it": {
+			g.patches(revision(inShop("theirs")), merge, `{"revision":9}`), others,
 		},
-		"another's revision goes":  {"no rollback would be left", g.deletes(revision(inShop("theirs"))), ours},
-		"a claim of a CloneSet":    {"its pod waits for it", g.creates(claim(inShop("data-web-c", set))), ""},
-		"a claim of a StatefulSet": {"it outlasts the set", g.creates(claim(inShop("data-web-1"))), ""},
-		"a claim is handed over": {
-			"it goes with its pod", g.patches(claim(inShop("data-web-b")), strategic, handOver), "",
+		"another's revision goes: no rollback would be left": {g.deletes(revision(inShop("theirs"))), ours},
+		"a claim of a CloneSet: its pod waits for it":        {g.creates(claim(inShop("data-web-c", set))), ""},
+		"a claim of a StatefulSet: it outlasts the set":      {g.creates(claim(inShop("data-web-1"))), ""},
+		"a claim is handed over: it goes with its pod": {
+			g.patches(claim(inShop("data-web-b")), strategic, handOver), "",
 		},
-		"a claim of a pod": {
-			"the policy of the set deletes it",
+		"a claim of a pod: the policy of the set deletes it": {
 			g.patches(claim(inShop("data-web-0")), strategic, ownerPatch("v1", "Pod", false)), "",
 		},
-		"a claim goes":       {"its pod is gone", g.deletes(claim(inShop("data-web-a"))), ""},
-		"a claim of others":  {"data would be lost", g.deletes(claim(inShop("data-db-0"))), ours},
-		"a claim of nothing": {"data would be lost", g.deletes(claim(inShop("data-web-9"))), ours},
-		"a claim's other owner": {
-			"data would go with it",
+		"a claim goes: its pod is gone":          {g.deletes(claim(inShop("data-web-a"))), ""},
+		"a claim of others: data would be lost":  {g.deletes(claim(inShop("data-db-0"))), ours},
+		"a claim of nothing: data would be lost": {g.deletes(claim(inShop("data-web-9"))), ours},
+		"a claim's other owner: data would go with it": {
 			g.patches(claim(inShop("data-db-0")), strategic, ownerPatch("v1", "ConfigMap", false)), others,
 		},
-		"a claim's finalizer": {
-			"it protects data in use",
+		"a claim's finalizer: it protects data in use": {
 			g.patches(claim(inShop("data-db-0")), merge, `{"metadata":{"finalizers":["a.b/c"]}}`), "finalizers",
 		},
 	}

@@ -43,82 +43,71 @@ func (g *policyGround) pods(t *testing.T) map[string]attempt {
 	}
 	const alone = "a workload of apps.kruise.io controls"
 	return map[string]attempt{
-		"of a CloneSet": {
-			"it scales out", g.creates(podOf(at("web-2"), controlledBy(ofOurs, "CloneSet"))), "",
-		},
-		"of an older StatefulSet": {
-			"references keep their version",
+		"of a CloneSet: it scales out": {g.creates(podOf(at("web-2"), controlledBy(ofOurs, "CloneSet"))), ""},
+		"of an older StatefulSet: references keep their version": {
 			g.creates(podOf(at("web-3"), controlledBy("apps.kruise.io/v1alpha1", "StatefulSet"))), "",
 		},
-		"of a DaemonSet": {
-			"a node is new", g.creates(podOf(at("web-4"), controlledBy("apps.kruise.io/v1alpha1", "DaemonSet"))), "",
+		"of a DaemonSet: a node is new": {
+			g.creates(podOf(at("web-4"), controlledBy("apps.kruise.io/v1alpha1", "DaemonSet"))), "",
 		},
-		"of a BroadcastJob": {
-			"it runs on a node", g.creates(podOf(at("web-5"), controlledBy(ofOurs, "BroadcastJob"))), "",
+		"of a BroadcastJob: it runs on a node": {
+			g.creates(podOf(at("web-5"), controlledBy(ofOurs, "BroadcastJob"))), "",
 		},
-		"of no owner": {"it could run as any account", g.creates(podOf(at("a"))), alone},
-		"of a ReplicaSet": {
-			"it is not ours", g.creates(podOf(at("a"), controlledBy("apps/v1", "ReplicaSet"))), alone,
+		"of no owner: it could run as any account": {g.creates(podOf(at("a"))), alone},
+		"of a ReplicaSet: it is not ours": {
+			g.creates(podOf(at("a"), controlledBy("apps/v1", "ReplicaSet"))), alone,
 		},
-		"of a StatefulSet of apps": {
-			"only the group is ours", g.creates(podOf(at("a"), controlledBy("apps/v1", "StatefulSet"))), alone,
+		"of a StatefulSet of apps: only the group is ours": {
+			g.creates(podOf(at("a"), controlledBy("apps/v1", "StatefulSet"))), alone,
 		},
-		"owned, not controlled": {
-			"no controller counts it", g.creates(podOf(at("a"), ownedBy(ofOurs, "CloneSet"))), alone,
+		"owned, not controlled: no controller counts it": {g.creates(podOf(at("a"), ownedBy(ofOurs, "CloneSet"))), alone},
+		"of a kind without pods: it creates none": {
+			g.creates(podOf(at("a"), controlledBy(ofOurs, "SidecarSet"))), alone,
 		},
-		"of a kind without pods": {
-			"it creates none", g.creates(podOf(at("a"), controlledBy(ofOurs, "SidecarSet"))), alone,
-		},
-		"in-place update": {"the CloneSet asks for it", g.patches(web, strategic, image("main")), ""},
-		"resize":          {"the CloneSet asks for it", g.patchesPart("resize", web, resize("150m")), ""},
-		"lifecycle": {
-			"hooks have finalizers",
+		"in-place update: the CloneSet asks for it": {g.patches(web, strategic, image("main")), ""},
+		"resize: the CloneSet asks for it":          {g.patchesPart("resize", web, resize("150m")), ""},
+		"lifecycle: hooks have finalizers": {
 			g.patches(web, merge, `{"metadata":{"finalizers":["a.b/hook"],"labels":{"a":"b"}}}`), "",
 		},
-		"adoption": {
-			"its selector matches", g.patches(bare, strategic, ownerPatch(ofOurs, "CloneSet", true), runtimeclient.DryRunAll),
-			"",
+		"adoption: its selector matches": {
+			g.patches(bare, strategic, ownerPatch(ofOurs, "CloneSet", true), runtimeclient.DryRunAll), "",
 		},
-		"release": {
-			"its selector matches no more",
+		"release: its selector matches no more": {
 			g.patches(web, strategic, `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"of-CloneSet"}]}}`,
 				runtimeclient.DryRunAll), "",
 		},
-		"sidecar":          {"a SidecarSet injected it", g.patches(theirs, strategic, image("proxy")), ""},
-		"sidecar of a job": {"no daemon can stop it", g.patches(theirs, strategic, image("log")), ""},
-		"deletion cost": {
-			"a WorkloadSpread asks for it",
+		"sidecar: a SidecarSet injected it":       {g.patches(theirs, strategic, image("proxy")), ""},
+		"sidecar of a job: no daemon can stop it": {g.patches(theirs, strategic, image("log")), ""},
+		"deletion cost: a WorkloadSpread asks for it": {
 			g.patches(theirs, merge, `{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":"5"}}}`), "",
 		},
-		"container of others": {"it is not ours", g.patches(theirs, strategic, image("main")), alone},
-		"init container of others": {
-			"no SidecarSet updates it",
+		"container of others: it is not ours": {g.patches(theirs, strategic, image("main")), alone},
+		"init container of others: no SidecarSet updates it": {
 			g.patches(theirs, strategic, `{"spec":{"initContainers":[{"name":"init","image":"other:2"}]}}`), alone,
 		},
-		"container of a bare pod": {"it is not ours", g.patches(bare, strategic, image("main")), alone},
-		"resize of others":        {"it is not ours", g.patchesPart("resize", theirs, resize("150m")), alone},
-		"deadline of others": {
-			"the pod would fail", g.patches(theirs, merge, `{"spec":{"activeDeadlineSeconds":1}}`), "deadlines",
+		"container of a bare pod: it is not ours": {g.patches(bare, strategic, image("main")), alone},
+		"resize of others: it is not ours":        {g.patchesPart("resize", theirs, resize("150m")), alone},
+		"deadline of others: the pod would fail": {
+			g.patches(theirs, merge, `{"spec":{"activeDeadlineSeconds":1}}`), "deadlines",
 		},
-		"finalizer of others": {
-			"it would hold the pod", g.patches(bare, merge, `{"metadata":{"finalizers":["a.b/c"]}}`), "finalizers",
+		"finalizer of others: it would hold the pod": {
+			g.patches(bare, merge, `{"metadata":{"finalizers":["a.b/c"]}}`), "finalizers",
 		},
-		"finalizer of others goes": {
-			"their controller waits for it", g.patches(theirs, merge, `{"metadata":{"finalizers":null}}`), "finalizers",
+		"finalizer of others goes: their controller waits for it": {
+			g.patches(theirs, merge, `{"metadata":{"finalizers":null}}`), "finalizers",
 		},
-		"owner of others": {
-			"the pod would go with it", g.patches(bare, strategic, ownerPatch("apps/v1", "ReplicaSet", true)), "who else owns",
+		"owner of others: the pod would go with it": {
+			g.patches(bare, strategic, ownerPatch("apps/v1", "ReplicaSet", true)), "who else owns",
 		},
-		"owner of others goes": {
-			"it would be replaced", g.patches(theirs, merge, `{"metadata":{"ownerReferences":null}}`), "who else owns",
+		"owner of others goes: it would be replaced": {
+			g.patches(theirs, merge, `{"metadata":{"ownerReferences":null}}`), "who else owns",
 		},
-		"an administrator's pod": {
-			"the policy is about the manager",
+		"an administrator's pod: the policy is about the manager": {
 			func(ctx context.Context) error { return g.Client.Create(ctx, podOf(at("any"))) }, "",
 		},
-		"deletion of others' pod": {"a WorkloadSpread reschedules it", g.deletes(podOf(at("stuck"))), ""},
-		"ephemeral container": {
-			"an EphemeralJob asks for it", g.patchesPart("ephemeralcontainers", theirs, ephemeral()), "",
+		"deletion of others' pod: a WorkloadSpread reschedules it": {g.deletes(podOf(at("stuck"))), ""},
+		"ephemeral container: an EphemeralJob asks for it": {
+			g.patchesPart("ephemeralcontainers", theirs, ephemeral()), "",
 		},
 	}
 }
@@ -144,38 +133,31 @@ func (g *policyGround) statuses(t *testing.T) map[string]attempt {
 	status := func(p *corev1.Pod, body string) func(context.Context) error { return g.patchesPart("status", p, body) }
 	const conditions = "the phase and conditions alone"
 	return map[string]attempt{
-		"readiness": {
-			"KruisePodReady holds it",
+		"readiness: KruisePodReady holds it": {
 			status(theirs, `{"status":{"conditions":[{"type":"KruisePodReady","status":"False"}]}}`), "",
 		},
-		"marks of a probe": {
-			"a PodProbeMarker asks for it",
+		"marks of a probe: a PodProbeMarker asks for it": {
 			status(theirs,
 				`{"metadata":{"labels":{"idle":"true"},"annotations":{"a":"b"}},"status":{"conditions":[{"type":"idle","status":"True"}]}}`),
 			"",
 		},
-		"end of a job": {
-			"its sidecars do not count",
+		"end of a job: its sidecars do not count": {
 			status(job, `{"status":{"phase":"Succeeded","conditions":[{"type":"SidecarTerminated","status":"True"}]}}`), "",
 		},
-		"end of others": {
-			"it would be replaced", status(theirs, `{"status":{"phase":"Failed"}}`), "sidecars end with a job",
+		"end of others: it would be replaced": {
+			status(theirs, `{"status":{"phase":"Failed"}}`), "sidecars end with a job",
 		},
-		"a job begins again": {
-			"it would never end", status(job, `{"status":{"phase":"Unknown"}}`), "sidecars end with a job",
+		"a job begins again: it would never end": {
+			status(job, `{"status":{"phase":"Unknown"}}`), "sidecars end with a job",
 		},
-		"address": {
-			"endpoints would send requests there",
+		"address: endpoints would send requests there": {
 			status(theirs, `{"status":{"podIP":"10.9.9.9","podIPs":[{"$patch":"replace"},{"ip":"10.9.9.9"}]}}`), conditions,
 		},
-		"containers": {
-			"the kubelet reports them",
+		"containers: the kubelet reports them": {
 			status(theirs, `{"status":{"containerStatuses":[{"name":"main","ready":true,"image":"x","imageID":"forged"}]}}`),
 			conditions,
 		},
-		"finalizer": {
-			"it would hold the pod", status(theirs, `{"metadata":{"finalizers":["a.b/c"]}}`), "finalizers",
-		},
+		"finalizer: it would hold the pod": {status(theirs, `{"metadata":{"finalizers":["a.b/c"]}}`), "finalizers"},
 	}
 }
 
@@ -201,37 +183,31 @@ func (g *policyGround) reserved(t *testing.T) map[string]attempt {
 	job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	controlledBy(ofOurs, "AdvancedCronJob")(&job.ObjectMeta)
 	return map[string]attempt{
-		"a pod in kube-system":      {"it could run as any controller", g.creates(ours("kube-system", "a")), not},
-		"a pod beside the manager":  {"it could run as a daemon", g.creates(ours("kruise-system", "a")), not},
-		"a pod beside pull secrets": {"it could mount them", g.creates(ours("kruise-daemon-config", "a")), not},
-		"a job in kube-system":      {"it creates pods", g.creates(job), not},
-		"a job, as a dry run": {
-			"admission validates templates by it", g.creates(job, runtimeclient.DryRunAll), "",
-		},
-		"an image": {
-			"it would run as root on all nodes",
+		"a pod in kube-system: it could run as any controller":     {g.creates(ours("kube-system", "a")), not},
+		"a pod beside the manager: it could run as a daemon":       {g.creates(ours("kruise-system", "a")), not},
+		"a pod beside pull secrets: it could mount them":           {g.creates(ours("kruise-daemon-config", "a")), not},
+		"a job in kube-system: it creates pods":                    {g.creates(job), not},
+		"a job, as a dry run: admission validates templates by it": {g.creates(job, runtimeclient.DryRunAll), ""},
+		"an image: it would run as root on all nodes": {
 			g.patches(agent, strategic, `{"spec":{"containers":[{"name":"main","image":"other:2"}]}}`), not,
 		},
-		"an image of a sidecar": {
-			"no SidecarSet injects here",
+		"an image of a sidecar: no SidecarSet injects here": {
 			g.patches(dns, strategic, `{"spec":{"containers":[{"name":"proxy","image":"other:2"}]}}`), not,
 		},
-		"a resize": {"it runs differently", g.patchesPart("resize", agent, resize("150m")), not},
-		"an ephemeral container": {
-			"it would have the account of the pod", g.patchesPart("ephemeralcontainers", dns, ephemeral()), not,
+		"a resize: it runs differently": {g.patchesPart("resize", agent, resize("150m")), not},
+		"an ephemeral container: it would have the account of the pod": {
+			g.patchesPart("ephemeralcontainers", dns, ephemeral()), not,
 		},
-		"deletion":              {"the cluster would lose it", g.deletes(dns), not},
-		"deletion of a manager": {"the cluster would lose it", g.deletes(manager), not},
-		"a label": {
-			"a PodUnavailableBudget stamps pods",
+		"deletion: the cluster would lose it":              {g.deletes(dns), not},
+		"deletion of a manager: the cluster would lose it": {g.deletes(manager), not},
+		"a label: a PodUnavailableBudget stamps pods": {
 			g.patches(dns, merge, `{"metadata":{"annotations":{"kruise.io/related-pub":"a"}}}`), "",
 		},
-		"a condition": {
-			"a PodProbeMarker asks for it",
-			g.patchesPart("status", dns, `{"status":{"conditions":[{"type":"idle","status":"True"}]}}`), "",
+		"a condition: a PodProbeMarker asks for it": {
+			g.patchesPart("status", dns, `{"status":{"conditions":[{"type":"idle","status":"True"}]}}`),
+			"",
 		},
-		"an administrator's pod there": {
-			"the policy is about the manager",
+		"an administrator's pod there: the policy is about the manager": {
 			func(ctx context.Context) error { return g.Client.Create(ctx, ours("kube-system", "any")) }, "",
 		},
 	}

@@ -61,55 +61,42 @@ func (g *policyGround) webhooks(t *testing.T) map[string]attempt {
 	}
 	const alone, onlyCA, toPods = "of its installation alone", "the CA alone", "must send pods alone"
 	return map[string]attempt{
-		"the CA": {
-			"certificates rotate", g.patches(configuration(main), jsonPatch, set("0"+ca, authority(t))), "",
+		"the CA: certificates rotate": {g.patches(configuration(main), jsonPatch, set("0"+ca, authority(t))), ""},
+		"the CA of others' entries: they name the Service": {
+			g.patches(configuration(pods), jsonPatch, set("0"+ca, authority(t))), "",
 		},
-		"the CA of others' entries": {
-			"they name the Service", g.patches(configuration(pods), jsonPatch, set("0"+ca, authority(t))), "",
-		},
-		"an entry of pods": {
-			"a SidecarSet selects them",
+		"an entry of pods: a SidecarSet selects them": {
 			g.patches(configuration(pods), jsonPatch, add("mpod.kb.io", "kruise-system", "pods")), "",
 		},
-		"a new configuration": {
-			"an administrator has deleted it",
+		"a new configuration: an administrator has deleted it": {
 			g.creates(configuration(fresh, entry("mpod.kb.io", "kruise-system", "pods"))), "",
 		},
-		"a client": {
-			"every object would be sent there",
+		"a client: every object would be sent there": {
 			g.patches(configuration(main), jsonPatch, set("0/clientConfig", url)), onlyCA,
 		},
-		"a rule": {
-			"every Secret would be sent",
+		"a rule: every Secret would be sent": {
 			g.patches(configuration(main), jsonPatch, set("0/rules/0/resources/-", `"secrets"`)), onlyCA,
 		},
-		"a selector": {
-			"objects would not be validated",
+		"a selector: objects would not be validated": {
 			g.patches(configuration(main), jsonPatch, set("0/objectSelector", `{"matchLabels":{"a":"b"}}`)), onlyCA,
 		},
-		"an entry": {
-			"every Secret would be sent",
+		"an entry: every Secret would be sent": {
 			g.patches(configuration(main), jsonPatch, add("b.kb.io", "kruise-system", "pods")), onlyCA,
 		},
-		"an entry goes": {
-			"objects would not be validated",
+		"an entry goes: objects would not be validated": {
 			g.patches(configuration(main), jsonPatch, `[{"op":"remove","path":"/webhooks/0"}]`), onlyCA,
 		},
-		"an entry of Secrets": {
-			"every Secret would be sent",
+		"an entry of Secrets: every Secret would be sent": {
 			g.patches(configuration(pods), jsonPatch, add("b.kb.io", "kruise-system", "secrets")), toPods,
 		},
-		"an entry to others": {
-			"every pod would be sent there",
+		"an entry to others: every pod would be sent there": {
 			g.patches(configuration(pods), jsonPatch, add("b.kb.io", "shop", "pods")), toPods,
 		},
-		"a client of pods": {
-			"every pod would be sent there",
+		"a client of pods: every pod would be sent there": {
 			g.patches(configuration(pods), jsonPatch, set("0/clientConfig", url)), toPods,
 		},
-		"another configuration": {"it could send anything", g.creates(configuration("a")), alone},
-		"a main configuration": {
-			"config ships it",
+		"another configuration: it could send anything": {g.creates(configuration("a")), alone},
+		"a main configuration: config ships it": {
 			g.creates(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: other}}), alone,
 		},
 	}
@@ -134,35 +121,26 @@ func (g *policyGround) definitions(t *testing.T) map[string]attempt {
 	}
 	const onlyCA = "the CA of the conversion alone"
 	return map[string]attempt{
-		"the CA": {
-			"certificates rotate",
-			g.patches(jobs, jsonPatch, ca), "",
+		"the CA: certificates rotate": {g.patches(jobs, jsonPatch, ca), ""},
+		"an annotation: nothing is converted by it": {
+			g.patches(sets, merge, `{"metadata":{"annotations":{"a":"b"}}}`), "",
 		},
-		"an annotation": {
-			"nothing is converted by it", g.patches(sets, merge, `{"metadata":{"annotations":{"a":"b"}}}`), "",
-		},
-		"a schema": {
-			"objects would be pruned",
-			g.patches(sets, jsonPatch, anything), onlyCA,
-		},
-		"a version": {
-			"objects could not be read", g.patches(sets, jsonPatch, unserved), onlyCA,
-		},
-		"a conversion elsewhere": {
-			"every object would be sent there",
+		"a schema: objects would be pruned":    {g.patches(sets, jsonPatch, anything), onlyCA},
+		"a version: objects could not be read": {g.patches(sets, jsonPatch, unserved), onlyCA},
+		"a conversion elsewhere: every object would be sent there": {
 			g.patches(jobs, jsonPatch, convert(`{"url":"https://10.9.9.9/"}`)), onlyCA,
 		},
-		"a conversion": {"config has it, or not", g.patches(sets, jsonPatch, convert(service)), onlyCA},
-		"a conversion goes": {
-			"objects could not be read", g.patches(jobs, jsonPatch, none), onlyCA,
+		"a conversion: config has it, or not":          {g.patches(sets, jsonPatch, convert(service)), onlyCA},
+		"a conversion goes: objects could not be read": {g.patches(jobs, jsonPatch, none), onlyCA},
+		"a definition of others: RBAC names those of the installation": {
+			func(ctx context.Context) error {
+				err := g.patches(definition("nodepodprobes.apps.kruise.io"), merge, `{"metadata":{"annotations":{"a":"b"}}}`)(ctx)
+				if !apierrors.IsForbidden(err) {
+					return fmt.Errorf("patch a definition that is never converted: %w", err)
+				}
+				return nil
+			}, "",
 		},
-		"a definition of others": {"RBAC names those of the installation", func(ctx context.Context) error {
-			err := g.patches(definition("nodepodprobes.apps.kruise.io"), merge, `{"metadata":{"annotations":{"a":"b"}}}`)(ctx)
-			if !apierrors.IsForbidden(err) {
-				return fmt.Errorf("patch a definition that is never converted: %w", err)
-			}
-			return nil
-		}, ""},
 	}
 }
 

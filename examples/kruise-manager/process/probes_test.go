@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
-	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -50,10 +49,7 @@ func TestProbeGates(t *testing.T) {
 		"PodProbeMarkerGate=false":                                       {out: true, off: true},
 		"KruiseDaemon=false":                                             {out: true, off: true},
 	} {
-		g, err := gates.Parse(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gatesOf(t, list)
 		o := options.Options{Gates: g}
 		names, admitted, sent := chosen(o), admission(g), podScope(o)
 		if out := slices.Contains(names, "-podprobemarker") && slices.Contains(names, "-nodepodprobe"); out != want.out ||

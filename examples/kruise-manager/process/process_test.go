@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,12 +16,15 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/process"
 	"github.com/kruisekit/kruisekit/test/cluster"
@@ -39,7 +40,7 @@ type started struct {
 
 func start(t *testing.T, c *cluster.Cluster, namespace string, flags ...string) *started {
 	t.Helper()
-	probes, webhooks := freePort(t), freePort(t)
+	probes, webhooks := cluster.FreePort(t), cluster.FreePort(t)
 	o, err := options.Parse(append([]string{
 		"--metrics-addr=0", "--health-probe-addr=127.0.0.1:" + probes,
 		// The API server is shared: what other tests make is not for this manager.
@@ -71,16 +72,6 @@ func start(t *testing.T, c *cluster.Cluster, namespace string, flags ...string) 
 	return &started{probes: "http://127.0.0.1:" + probes, webhooks: webhooks, stop: stop}
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-}
-
 func (s *started) ask(path string) error {
 	response, err := http.Get(s.probes + path)
 	if err != nil {
@@ -101,32 +92,72 @@ func holder(ctx context.Context, c *cluster.Cluster, namespace string) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// Two replicas: both are ready, one leads, and when it stops the other leads long before the lease would have ended.
-//
-// The manager also reconciles kinds without a namespace, so it does not share an API server with other tests.
-func TestReplicas(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Private: true})
-	namespace := c.Namespace(t)
-	first := start(t, c, namespace)
-	eventually(t, func(ctx context.Context) error {
-		if holder(ctx, c, namespace) == "" {
-			return errors.New("nobody leads")
-		}
-		return errors.Join(first.ask("/healthz"), first.ask("/readyz"))
-	})
-	leader := holder(t.Context(), c, namespace)
-	second := start(t, c, namespace)
-	eventually(t, func(context.Context) error { return second.ask("/readyz") })
-	if got := holder(t.Context(), c, namespace); got != leader {
-		t.Errorf("%s leads, and %s had not stopped", got, leader)
+// webhooksOf returns the entries of a configuration.
+func webhooksOf(t *testing.T, c *cluster.Cluster, name string) []admissionregistrationv1.MutatingWebhook {
+	t.Helper()
+	var found admissionregistrationv1.MutatingWebhookConfiguration
+	if err := c.Client.Get(t.Context(), types.NamespacedName{Name: name}, &found); err != nil {
+		t.Fatal(err)
 	}
+	return found.Webhooks
+}
 
+// TestProcess: the overlay for a takeover keeps pods from being created bare until a manager leads. The manager narrows
+// the entry to the pods that something concerns, with its CA, and copies a Secret to a new namespace, but not to its
+// own. A second replica is ready, and leads when the first one stops, long before the lease would have ended. It serves
+// no pods, and removes the entry.
+func TestProcess(t *testing.T) {
+	at := address(t)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme})
+	for _, namespace := range []string{"kruise-system", "kruise-daemon-config"} {
+		if _, err := c.Kubectl(t.Context(), "create", "namespace", namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	applyAll(t, c, "-k", "../../../config/takeover")
+	pod := func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "p-"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main"}}
+		return c.Client.Create(ctx, pod, client.DryRunAll)
+	}
+	cluster.Eventually(t, func(ctx context.Context) error {
+		if err := pod(ctx); err == nil || !strings.Contains(err.Error(), "mpod.kb.io") {
+			return fmt.Errorf("a pod before the manager leads: %w", err)
+		}
+		return nil
+	})
+	first := start(t, c, "kruise-system", "--feature-gates=ResourceDistributionGate=true",
+		"--resourcedistribution-workers=2")
+	cluster.Eventually(t, func(ctx context.Context) error {
+		all := webhooksOf(t, c, "kruise-pods-webhook-configuration")
+		if len(all) != 1 || len(all[0].MatchConditions) != 1 {
+			return fmt.Errorf("the entries are %+v", all)
+		}
+		main := webhooksOf(t, c, "kruise-mutating-webhook-configuration")[0].ClientConfig
+		if got := all[0].ClientConfig; all[0].Name != "mpod.kb.io" || got.Service.Name != main.Service.Name ||
+			!bytes.Equal(got.CABundle, main.CABundle) {
+			return fmt.Errorf("%s is served by %+v", all[0].Name, got)
+		}
+		return errors.Join(first.ask("/healthz"), publish(ctx, c, "first", at, first), pod(ctx))
+	})
+	testDistribution(t, c)
+
+	leader := holder(t.Context(), c, "kruise-system")
+	second := start(t, c, "kruise-system", "--feature-gates=PodWebhook=false")
+	cluster.Eventually(t, func(context.Context) error { return second.ask("/readyz") })
+	if got := holder(t.Context(), c, "kruise-system"); leader == "" || got != leader {
+		t.Errorf("%s leads, and %q had not stopped", got, leader)
+	}
 	begin := time.Now()
-	if err := first.stop(); err != nil {
+	if err := first.stop(); err != nil { // while copies are watched
 		t.Errorf("it ended with %v", err)
 	}
-	eventually(t, func(ctx context.Context) error {
-		if got := holder(ctx, c, namespace); got == "" || got == leader {
+	cluster.Eventually(t, func(ctx context.Context) error {
+		if got := holder(ctx, c, "kruise-system"); got == "" || got == leader {
 			return fmt.Errorf("%q leads", got)
 		}
 		return nil
@@ -134,111 +165,48 @@ func TestReplicas(t *testing.T) {
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("the other leads after %s: the lease was not released", took)
 	}
-	if err := second.stop(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
-	if got := holder(t.Context(), c, namespace); got != "" {
-		t.Errorf("%s leads, and all have stopped", got)
-	}
-}
-
-// The overlay for a takeover keeps pods from being created bare until the manager leads. The manager narrows the entry
-// to the pods that something concerns, with its CA, and removes it where it serves none.
-func TestPods(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Private: true})
-	for _, namespace := range []string{"kruise-system", "kruise-daemon-config"} {
-		if _, err := c.Kubectl(t.Context(), "create", "namespace", namespace); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k",
-		"../../../config/takeover"); err != nil {
-		t.Fatal(err)
-	}
-	create := func(ctx context.Context) error {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "p-"}}
-		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main"}}
-		return c.Client.Create(ctx, pod, client.DryRunAll)
-	}
-	eventually(t, func(ctx context.Context) error {
-		if err := create(ctx); err == nil || !strings.Contains(err.Error(), "mpod.kb.io") {
-			return fmt.Errorf("a pod before the manager leads: %w", err)
-		}
-		return nil
-	})
-	read := func(ctx context.Context, name string) (webhooks []admissionregistrationv1.MutatingWebhook) {
-		var found admissionregistrationv1.MutatingWebhookConfiguration
-		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, &found); err != nil {
-			t.Fatal(err)
-		}
-		return found.Webhooks
-	}
-	first := start(t, c, "kruise-system")
-	eventually(t, func(ctx context.Context) error {
-		all := read(ctx, "kruise-pods-webhook-configuration")
-		if len(all) == 0 {
-			return errors.New("there is no entry")
-		}
-		main := read(ctx, "kruise-mutating-webhook-configuration")[0].ClientConfig
-		if got := all[0].ClientConfig; all[0].Name != "mpod.kb.io" || got.Service.Name != main.Service.Name ||
-			!bytes.Equal(got.CABundle, main.CABundle) {
-			return fmt.Errorf("%s is served by %+v", all[0].Name, got)
-		}
-		if len(all) != 1 || len(all[0].MatchConditions) != 1 {
-			return fmt.Errorf("the entry sends all pods: %+v", all)
-		}
-		return errors.Join(first.ask("/readyz"), create(ctx))
-	})
-	if err := first.stop(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
-	start(t, c, "kruise-system", "--feature-gates=PodWebhook=false")
-	eventually(t, func(ctx context.Context) error {
-		if all := read(ctx, "kruise-pods-webhook-configuration"); len(all) > 0 {
+	cluster.Eventually(t, func(context.Context) error {
+		if all := webhooksOf(t, c, "kruise-pods-webhook-configuration"); len(all) > 0 {
 			return fmt.Errorf("%s is there", all[0].Name)
 		}
 		return nil
 	})
+	if err := second.stop(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if got := holder(t.Context(), c, "kruise-system"); got != "" {
+		t.Errorf("%s leads, and all have stopped", got)
+	}
 }
 
-// Every object of the deployment is one that an API server accepts, without a field that it does not know.
-func TestManifests(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Private: true})
-	for _, namespace := range []string{"kruise-system", "kruise-daemon-config"} {
-		if _, err := c.Kubectl(t.Context(), "create", "namespace", namespace); err != nil {
-			t.Fatal(err)
-		}
-	}
-	said, err := c.Kubectl(t.Context(), "apply", "--server-side", "--dry-run=server", "--validate=strict",
-		"--force-conflicts", "-k", "../../../config/default")
-	if err != nil {
+func testDistribution(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	web := map[string]string{"team": "web"}
+	d := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
+	d.Spec.Resource.Raw = []byte(
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"registry"},"stringData":{"user":"reader"}}`)
+	d.Spec.Targets.NamespaceSelector.MatchLabels = web
+	if err := errors.Join(
+		c.Client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}},
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"web"}}}`))),
+		c.Client.Create(t.Context(), d),
+		c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: web}}),
+	); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
-		"deployment.apps/kruise-controller-manager", "service/kruise-webhook-service",
-		"poddisruptionbudget.policy/kruise-controller-manager",
-		"role.rbac.authorization.k8s.io/kruise-manager", "daemonset.apps/kruise-daemon", "clonesets.apps.kruise.io",
-	} {
-		if !strings.Contains(said, want) {
-			t.Errorf("there is no %s in\n%s", want, said)
+	secret := types.NamespacedName{Namespace: "shop", Name: "registry"}
+	cluster.Eventually(t, func(ctx context.Context) error {
+		if err := errors.Join(c.Client.Get(ctx, secret, &corev1.Secret{}),
+			c.Client.Get(ctx, types.NamespacedName{Name: "registry"}, d)); err != nil {
+			return err
 		}
-	}
-}
-
-func eventually(t *testing.T, check func(context.Context) error) {
-	t.Helper()
-	within(t, time.Minute, check)
-}
-
-func within(t *testing.T, limit time.Duration, check func(context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("%v; last: %v", err, last)
+		if d.Status.Succeeded != 1 || d.Status.Desired != 1 {
+			return fmt.Errorf("the status is %+v", d.Status)
+		}
+		return nil
+	})
+	secret.Namespace = "kruise-system"
+	if err := c.Client.Get(t.Context(), secret, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the namespace of the manager has a copy: %v", err)
 	}
 }

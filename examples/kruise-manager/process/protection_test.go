@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
-	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/protection"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
@@ -33,10 +31,7 @@ func TestProtectionGates(t *testing.T) {
 		"AllAlpha=true,AllBeta=true":                 {"both are on", protection.Policy{CountInstances: true}},
 	}
 	for list, c := range cases {
-		g, err := gates.Parse(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := gatesOf(t, list)
 		o := admission(g).Deletion
 		if diff := cmp.Diff(c.want, o.Policy); diff != "" || o.Registerer == nil {
 			t.Errorf("%q: %s (-want +got):\n%s", list, c.why, diff)
@@ -50,12 +45,8 @@ func TestProtectionGates(t *testing.T) {
 // Flags name the users and the file. A directory that cannot be made ends the start.
 func TestProtectionFlags(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
-	o, err := options.Parse([]string{
-		"--protection-exempt-users=a, system:b", "--protection-hold-namespaces", "--protection-log-path=" + dir,
-	}, func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := optionsOf(t,
+		"--protection-exempt-users=a, system:b", "--protection-hold-namespaces", "--protection-log-path="+dir)
 	a, err := newAudit(t.Context(), o.Protection)
 	if err != nil {
 		t.Fatal(err)

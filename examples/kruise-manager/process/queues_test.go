@@ -8,8 +8,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 )
 
 // The controllers promise pauses of at most a minute between attempts that fail. The flag changes that.
@@ -23,10 +21,7 @@ func TestPauses(t *testing.T) {
 		"flag":    {"the flag of the reference still counts", []string{"--rate-limiter-max-delay=1000s"}, 1000 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := options.Parse(c.args, func(string) string { return "" })
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := optionsOf(t, c.args...)
 			limiter := controllerOptions(o)("cloneset").RateLimiter
 			var pause time.Duration
 			for range 40 {

@@ -92,13 +92,15 @@ func address(t *testing.T) string {
 	return ""
 }
 
-// applyAll applies until the API server knows the kinds.
-func applyAll(t *testing.T, c *cluster.Cluster, arguments ...string) {
+// applyAll applies until the API server knows the kinds, and all fields. It returns what kubectl prints.
+func applyAll(t *testing.T, c *cluster.Cluster, arguments ...string) (said string) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		_, err := c.Kubectl(ctx, append([]string{"apply", "--server-side", "--force-conflicts"}, arguments...)...)
+	apply := append([]string{"apply", "--server-side", "--force-conflicts", "--validate=strict"}, arguments...)
+	cluster.Eventually(t, func(ctx context.Context) (err error) {
+		said, err = c.Kubectl(ctx, apply...)
 		return err
 	})
+	return said
 }
 
 // publish does the work of the controller of EndpointSlices: an endpoint is ready while its replica is.

@@ -14,8 +14,6 @@ import (
 	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 )
 
 // A leader whose gates leave out the controllers of pull jobs says so once, where such jobs exist.
@@ -26,62 +24,45 @@ func TestUnserved(t *testing.T) {
 		// has are the kinds with an object.
 		has string
 		err error
-		// lists are the requests, and warned the kinds.
-		lists, warned []string
+		// silent means that nothing is looked for.
+		silent bool
+		warned []string
 	}{
-		"no job": {
-			why: "nothing is lost", lists: []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
-		},
+		"no job": {why: "nothing is lost"},
 		"a job": {
-			why:    "the chart of the reference sets the gate",
-			has:    "ImagePullJob",
-			lists:  []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
-			warned: []string{"ImagePullJob"},
+			why: "the chart of the reference sets the gate", has: "ImagePullJob", warned: []string{"ImagePullJob"},
 		},
 		"both": {
 			why:    "each kind has a line",
 			has:    "ImagePullJob ImageListPullJob",
-			lists:  []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
 			warned: []string{"ImageListPullJob", "ImagePullJob"},
 		},
 		"gate": {
-			why: "they are reconciled", args: []string{"--feature-gates=ImagePullJobGate=true"}, has: "ImagePullJob",
+			why: "they are reconciled", args: []string{"--feature-gates=ImagePullJobGate=true"}, has: "ImagePullJob", silent: true,
 		},
 		"no daemon": {
 			why:    "the gate is not enough",
 			args:   []string{"--feature-gates=KruiseDaemon=false,ImagePullJobGate=true"},
 			has:    "ImagePullJob",
-			lists:  []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
 			warned: []string{"ImagePullJob"},
 		},
 		"left out": {
-			why:  "the command line says so",
-			args: []string{"--controllers=*,-imagepulljob,-imagelistpulljob"},
-			has:  "ImagePullJob",
+			why:    "the command line says so",
+			args:   []string{"--controllers=*,-imagepulljob,-imagelistpulljob"},
+			has:    "ImagePullJob",
+			silent: true,
 		},
-		"not installed": {
-			why:   "no job can exist",
-			err:   &meta.NoKindMatchError{},
-			lists: []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
-		},
-		"no answer": {
-			why:   "the start does not depend on it",
-			err:   errors.New("no answer"),
-			lists: []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
-		},
+		"not installed": {why: "no job can exist", err: &meta.NoKindMatchError{}},
+		"no answer":     {why: "the start does not depend on it", err: errors.New("no answer")},
 		"one namespace": {
 			why:    "the others are not for this manager",
 			args:   []string{"--namespace=shop"},
 			has:    "ImagePullJob",
-			lists:  []string{"ImageListPullJobList limit 1 in shop", "ImagePullJobList limit 1 in shop"},
 			warned: []string{"ImagePullJob"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := options.Parse(c.args, func(string) string { return "" })
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := optionsOf(t, c.args...)
 			var lists, warned []string
 			reader := interceptor.NewClient(nil, interceptor.Funcs{
 				List: func(
@@ -90,10 +71,10 @@ func TestUnserved(t *testing.T) {
 					var lo runtimeclient.ListOptions
 					lo.ApplyOptions(opts)
 					page := into.(*metav1.PartialObjectMetadataList)
-					lists = append(lists, strings.TrimSuffix(page.Kind+" limit 1 in "+lo.Namespace, " in "))
 					kind := strings.TrimSuffix(page.Kind, "List")
-					if lo.Limit != 1 {
-						t.Errorf("limit %d", lo.Limit)
+					lists = append(lists, kind)
+					if lo.Limit != 1 || lo.Namespace != o.Cache.Namespace {
+						t.Errorf("limit %d in %q", lo.Limit, lo.Namespace)
 					}
 					if strings.Contains(" "+c.has+" ", " "+kind+" ") {
 						page.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "warm-up"}}}
@@ -113,7 +94,11 @@ func TestUnserved(t *testing.T) {
 			if err := u.Start(log.IntoContext(t.Context(), logger)); err != nil {
 				t.Errorf("%s: %v", c.why, err)
 			}
-			if diff := cmp.Diff([][]string{c.lists, c.warned}, [][]string{lists, warned}); diff != "" {
+			var want []string
+			if !c.silent {
+				want = []string{"ImageListPullJob", "ImagePullJob"}
+			}
+			if diff := cmp.Diff([][]string{want, c.warned}, [][]string{lists, warned}); diff != "" {
 				t.Errorf("%s: requests and warnings (-want +got):\n%s", c.why, diff)
 			}
 			if len(events.Events) != len(c.warned) {
