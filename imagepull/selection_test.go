@@ -62,8 +62,10 @@ func TestSelect(t *testing.T) {
 	}{
 		"no selector":       {nil, "n1 n2 n3 n4 n5"},
 		"an empty selector": {list(onNodes(&v1beta1.ImagePullJobNodeSelector{})), "n1 n2 n3 n4 n5"},
-		"names":             {list(onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n4", "n2", "n4", "gone"}})), "n2 n4"},
-		"no names":          {list(onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{}})), ""},
+		"names": {
+			list(onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n4", "n2", "n4", "gone"}})), "n2 n4",
+		},
+		"no names": {list(onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{}})), ""},
 		"labels": {
 			list(onNodes(&v1beta1.ImagePullJobNodeSelector{
 				LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
