@@ -228,10 +228,6 @@ func TestDescribe(t *testing.T) {
 				Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions[3].Status = "True" }), Containers: both, Env: true,
 			},
 		},
-		"never in place": {
-			why:  "no condition is as good as True",
-			view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions = nil }), Containers: both, Env: true},
-		},
 		"being stopped": {
 			why:  "no container is stopped twice",
 			view: view{Pod: newPod(stale...), Containers: both, Env: true, Stopping: []string{id("app", 0)}},

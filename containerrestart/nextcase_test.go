@@ -15,7 +15,8 @@ func st(name string, p phase, killed bool, message string) state {
 	return state{Name: name, Phase: p, IsKilled: killed, Message: message}
 }
 
-// nextCase has one field of want or none: write, kill, or another verdict.
+// nextCase has one field of want or none: write, kill, or another verdict. Without a request, app and log are pending;
+// without containers, both run as they did before the request.
 type nextCase struct {
 	why   string
 	work  containerrestart.Work
@@ -31,6 +32,12 @@ func checkNext(t *testing.T, cases map[string]nextCase) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.work.Now = at(30)
+			if tc.work.Request == nil {
+				tc.work.Request = admitted(in(recreating, st("app", pending, false, ""), st("log", pending, false, "")))
+			}
+			if tc.work.Containers == nil {
+				tc.work.Containers = []containerrestart.Container{up("app", 0, -60), up("log", 0, -60)}
+			}
 			before := text(tc.work)
 			action := containerrestart.Next(tc.work)
 			if text(tc.work) != before {

@@ -1,6 +1,7 @@
 package containerrestart_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,9 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 const (
@@ -64,7 +63,8 @@ func TestSupervise(t *testing.T) {
 	cases := map[string]struct {
 		why      string
 		request  *request
-		pod      *corev1.Pod
+		pod      *corev1.Pod // newPod if left out
+		noPod    bool
 		others   []*request
 		write    string
 		finalize string // + adds, - removes the finalizer
@@ -74,90 +74,64 @@ func TestSupervise(t *testing.T) {
 		after    time.Duration
 		notes    []string
 	}{
-		"new": {why: "the daemon has a minute", request: admitted(), pod: newPod(), after: 30 * time.Second},
-		"no daemon": {
-			why:     "nobody answers",
-			request: admitted(old),
-			pod:     newPod(),
-			write:   noResponse,
-			notes:   []string{containerrestart.NoteEnded},
-		},
+		"new":       {why: "the daemon has a minute", request: admitted(), after: 30 * time.Second},
+		"no daemon": {why: "nobody answers", request: admitted(old), write: noResponse},
 		"no daemon, and a deadline that has passed": {
 			why:     "the first reason counts",
 			request: admitted(old, limit(3)),
-			pod:     newPod(),
 			write:   noResponse,
-			notes:   []string{containerrestart.NoteEnded},
 		},
-		"deadline to come": {
-			why: "the sooner of two", request: admitted(limit(40)), pod: newPod(), after: 10 * time.Second,
-		},
+		"deadline to come": {why: "the sooner of two", request: admitted(limit(40)), after: 10 * time.Second},
 		"deadline has come": {
 			why:     "it counts from the creation",
 			request: admitted(limit(30), in(recreating)),
-			pod:     newPod(),
 			write:   deadline,
-			notes:   []string{containerrestart.NoteEnded},
 		},
 		"deadline of one that waits": {
 			why:     "it holds for these too",
 			request: admitted(limit(30), in(pending)),
 			others:  []*request{admitted(named("first", -5), in(recreating))},
-			pod:     newPod(),
 			write:   deadline,
-			notes:   []string{containerrestart.NoteEnded},
 		},
-		"absurd deadline": {
-			why: "no overflow", request: admitted(limit(1<<62), in(recreating)), pod: newPod(), after: 3 * time.Second,
-		},
+		"absurd deadline": {why: "no overflow", request: admitted(limit(1<<62), in(recreating)), after: 3 * time.Second},
 		"one of too many": {
 			why:     "a tenant cannot keep a node busy with the requests of one pod",
 			request: admitted(),
-			pod:     newPod(),
 			others:  queue(100),
 			write:   tooMany,
-			notes:   []string{containerrestart.NoteEnded},
 		},
 		"the last of as many as may wait": {
-			why: "the limit is inclusive", request: admitted(), pod: newPod(), others: queue(99), after: 30 * time.Second,
+			why: "the limit is inclusive", request: admitted(), others: queue(99), after: 30 * time.Second,
 		},
 		"one that runs before too many": {
 			why:     "it has its turn already",
 			request: admitted(in(recreating)),
-			pod:     newPod(),
 			others:  queue(100),
 			after:   3 * time.Second,
 		},
 		"too many of another pod": {
 			why:     "they delay no request of this one",
 			request: admitted(),
-			pod:     newPod(),
 			others:  queue(100, otherPod),
 			after:   30 * time.Second,
 		},
-		"too many, but ended": {
-			why: "an ended request costs nothing", request: admitted(), pod: newPod(),
-			others: queue(100, done(1)), after: 30 * time.Second,
-		},
 		"no pod": {
+			noPod:   true,
 			why:     "there is nothing left to restart",
 			request: admitted(in(recreating)),
 			write:   gone,
-			notes:   []string{containerrestart.NoteEnded},
 		},
 		"another pod": {
 			why:     "it only has the same name",
 			request: admitted(),
 			pod:     newPod(func(p *corev1.Pod) { p.UID = "u2" }),
 			write:   gone,
-			notes:   []string{containerrestart.NoteEnded},
 		},
 		"pod is deleted": {
 			why:     "it is as good as gone",
 			request: admitted(in(pending)),
 			pod:     newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }),
 			write:   gone,
-			notes:   []string{containerrestart.NoteEnded},
 		},
 
 		"pod has ended": {
@@ -165,21 +139,12 @@ func TestSupervise(t *testing.T) {
 			request: admitted(in(recreating)),
 			pod:     newPod(over("Succeeded")),
 			write:   podEnded,
-			notes:   []string{containerrestart.NoteEnded},
-		},
-		"pod has failed": {
-			why:     "no container starts again",
-			request: admitted(),
-			pod:     newPod(over("Failed")),
-			write:   podEnded,
-			notes:   []string{containerrestart.NoteEnded},
 		},
 		"pod has ended without a status": {
 			why:     "an evicted pod has none",
 			request: admitted(in(recreating)),
 			pod:     newPod(over("Failed"), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }),
 			write:   podEnded,
-			notes:   []string{containerrestart.NoteEnded},
 		},
 		"recreating, pod Succeeded": {
 			why:     "a sidecar that still runs is stopped, and the next event is its end",
@@ -198,40 +163,24 @@ func TestSupervise(t *testing.T) {
 			why:     "there is no limit to that",
 			request: admitted(old, in(pending)),
 			others:  []*request{admitted(named("first", -50), in(recreating))},
-			pod:     newPod(),
 			notes:   []string{containerrestart.NoteQueued},
-		},
-		"other pods do not count": {
-			why:     "requests queue by the UID",
-			request: admitted(in(pending)),
-			others: []*request{
-				admitted(named("first", -50), in(recreating), func(r *request) { r.Labels["crr.apps.kruise.io/pod-uid"] = "u0" }),
-			},
-			pod:   newPod(),
-			after: 30 * time.Second,
 		},
 		"first for a while": {
 			why:     "it is marked, for the daemon may have seen it a moment ago",
 			request: admitted(old, in(pending)),
-			pod:     newPod(),
 			after:   time.Minute,
 			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"First","message":"No other request of the pod is before this one"}]}}`,
 		},
-		"marked": {
-			why: "a minute more", request: admitted(old, in(pending), mark("True", 0)), pod: newPod(), after: 30 * time.Second,
-		},
+		"marked": {why: "a minute more", request: admitted(old, in(pending), mark("True", 0)), after: 30 * time.Second},
 		"marked, and not seen": {
 			why:     "never stuck in Pending",
 			request: admitted(old, in(pending), mark("True", -30)),
-			pod:     newPod(),
 			write:   noResponse,
-			notes:   []string{containerrestart.NoteEnded},
 		},
 		"marked, and overtaken": {
 			why:     "the mark counts no more",
 			request: admitted(old, in(pending), mark("True", -30)),
 			others:  []*request{admitted(named("first", 5), in(recreating))},
-			pod:     newPod(),
 			notes:   []string{containerrestart.NoteQueued},
 			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"False","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"Waits","message":"Another request of the pod is before this one"}]}}`,
 		},
@@ -239,7 +188,6 @@ func TestSupervise(t *testing.T) {
 		"nothing new yet": {
 			why:     "what ran before the request is not new",
 			request: admitted(in(recreating)),
-			pod:     newPod(),
 			after:   3 * time.Second,
 		},
 		"a new container": {
@@ -272,7 +220,6 @@ func TestSupervise(t *testing.T) {
 		"it ended again": {
 			why:     "the last that was known stays",
 			request: admitted(in(recreating), known("app")),
-			pod:     newPod(),
 			after:   3 * time.Second,
 		},
 
@@ -286,7 +233,14 @@ func TestSupervise(t *testing.T) {
 		"out of traffic, with the finalizer": {
 			why:     "then the pod, then the time",
 			request: admitted(in(recreating), unready, held),
-			pod:     newPod(),
+			after:   3 * time.Second,
+			pods:    "KruisePodReady=False " + ours + "; Ready=False readiness gate \"KruisePodReady\" is False",
+			write:   takenOut,
+		},
+		"out of traffic, without the condition": {
+			why:     "a pod that the kubelet has just started has none",
+			request: admitted(in(recreating), unready, held),
+			pod:     newPod(func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] }),
 			after:   3 * time.Second,
 			pods:    "KruisePodReady=False " + ours + "; Ready=False readiness gate \"KruisePodReady\" is False",
 			write:   takenOut,
@@ -301,7 +255,6 @@ func TestSupervise(t *testing.T) {
 		"out of traffic already": {
 			why:     "the time is not pushed forward",
 			request: admitted(in(recreating), unready, held, graced(3)),
-			pod:     newPod(),
 			after:   3 * time.Second,
 		},
 		"another condition": {
@@ -338,13 +291,10 @@ func TestSupervise(t *testing.T) {
 		"grace while it waits": {
 			why:     "the pod stays ready until its turn",
 			request: admitted(in(pending), unready),
-			pod:     newPod(),
 			after:   30 * time.Second,
 		},
 
-		"ended": {
-			why: "the daemon need not look any more", request: admitted(done(20)), pod: newPod(), inactive: true,
-		},
+		"ended": {why: "the daemon need not look any more", request: admitted(done(20)), inactive: true},
 		"ended, out of traffic": {
 			why:      "the pod is put back first",
 			request:  admitted(done(20), held),
@@ -371,7 +321,7 @@ func TestSupervise(t *testing.T) {
 			notes:    []string{containerrestart.NoteUnreadable},
 		},
 		"ended, pod is gone": {
-			why: "nothing to put back", request: admitted(done(20), held), finalize: "-", inactive: true,
+			why: "nothing to put back", request: admitted(done(20), held), noPod: true, finalize: "-", inactive: true,
 		},
 		"ended at no time": {
 			why:     "its time to live has to begin",
@@ -379,19 +329,14 @@ func TestSupervise(t *testing.T) {
 			after:   5 * time.Second,
 			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"completionTime":"2026-11-21T12:00:30Z"}}`,
 		},
-		"over": {
-			why: "without a time to live it stays", request: admitted(done(20), inactive), pod: newPod(),
-		},
+		"over": {why: "without a time to live it stays", request: admitted(done(20), inactive)},
 		"to live on": {
 			why:     "for the rest of its time",
 			request: admitted(done(20), inactive, ttl(15)),
-			pod:     newPod(),
 			after:   5 * time.Second,
 		},
-		"lived": {
-			why: "its time is over", request: admitted(done(20), inactive, ttl(10)), pod: newPod(), delete: true,
-		},
-		"deleted": {why: "nothing was done to the pod", request: admitted(deleting), pod: newPod()},
+		"lived":   {why: "its time is over", request: admitted(done(20), inactive, ttl(10)), delete: true},
+		"deleted": {why: "nothing was done to the pod", request: admitted(deleting)},
 		"deleted, out of traffic": {
 			why:      "the label is of no matter any more",
 			request:  admitted(deleting, held, in(recreating)),
@@ -402,6 +347,12 @@ func TestSupervise(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if tc.pod == nil && !tc.noPod {
+				tc.pod = newPod()
+			}
+			if strings.HasPrefix(tc.write, ended1) {
+				tc.notes = []string{containerrestart.NoteEnded}
+			}
 			input := containerrestart.Input{Request: tc.request, Pod: tc.pod, Others: tc.others, Now: at(30)}
 			before := text(input)
 			plan := containerrestart.Supervise(input)
@@ -442,21 +393,5 @@ func TestSupervise(t *testing.T) {
 				t.Errorf("Empty() = %v", plan.Empty())
 			}
 		})
-	}
-}
-
-// TestPodReadyIsWrittenFalse is for a pod that has the gate and no condition yet.
-func TestPodReadyIsWrittenFalse(t *testing.T) {
-	p := newPod(func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] })
-	plan := containerrestart.Supervise(containerrestart.Input{
-		Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)}), func(r *request) {
-			r.Finalizers = []string{finalizer}
-		}),
-		Pod: p,
-		Now: at(30),
-	})
-	c := lifecycle.ConditionOf(patched(p, plan.Pod), kruise.KruisePodReadyConditionType)
-	if c == nil || c.Status != corev1.ConditionFalse {
-		t.Errorf("got %v", c)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,35 +23,6 @@ var (
 	worlds = flag.Int64("worlds", 40, "how many random cases to play")
 )
 
-// play runs a world until the story has been told.
-func play(t *testing.T, w *world, story func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	w.late = catchUp - time.Second
-	var node sync.WaitGroup
-	node.Add(1)
-	go func() {
-		defer node.Done()
-
-		if err := w.node.Run(ctx, apiOf{world: w}, namespace); err != nil {
-			t.Error(err)
-		}
-	}()
-	time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
-	w.mu.Lock()
-	w.birth(ctx)
-	w.mu.Unlock()
-	story()
-	w.mu.Lock()
-	w.risk = 0
-	last := w.now
-	w.mu.Unlock()
-	cancel()
-	last.done.Wait()
-	node.Wait()
-	time.Sleep(time.Minute) //nolint:forbidigo // for what is still under way in the time of the bubble
-}
-
 // await waits for an update to be complete.
 func (w *world) await(t *testing.T, what string) {
 	t.Helper()
@@ -61,12 +32,14 @@ func (w *world) await(t *testing.T, what string) {
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
 	}
-	t.Fatalf("%s never completes\n%s", what, w.text())
+	t.Fatalf("%s never completes\n%s", what, w.Text())
 }
 
 func ready(is corev1.ConditionStatus) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: is}}
+		pod.Status.Conditions = append(slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == kruise.InPlaceUpdateReady
+		}), corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: is})
 	}
 }
 
@@ -83,13 +56,11 @@ func TestOnce(t *testing.T) {
 					return nil
 				}},
 			})
-			play(t, w, func() {
+			w.Play(t, func() {
 				w.change(ready(corev1.ConditionTrue))
 				w.nudge()
 				w.await(t, "the first description")
-				w.mu.Lock()
-				w.risk = 12
-				w.mu.Unlock()
+				w.Dare(12)
 				for n := range 3 {
 					value := func(pod *corev1.Pod) { pod.Annotations["conf"] = fmt.Sprint(n + 1) }
 					if n%2 == 0 {
@@ -105,13 +76,14 @@ func TestOnce(t *testing.T) {
 				}
 			})
 			stops := map[string]int{}
-			for _, s := range w.node.Stops() {
+			for _, s := range w.Node.Stops() {
 				stops[s.Name]++
 			}
 			if stops["app"] != 3 || stops["log"] != 3 || stops["mesh"] != 0 {
-				t.Errorf("containers were stopped %v times in 3 updates\n%s", stops, w.text())
+				t.Errorf("containers were stopped %v times in 3 updates\n%s", stops, w.Text())
 			}
-			deaths, failures = deaths+w.deaths, failures+w.failures
+			died, failed := w.Mishaps()
+			deaths, failures = deaths+died, failures+failed
 		})
 		if t.Failed() {
 			t.Fatalf("-seed=%d", *seed+i)
@@ -125,45 +97,36 @@ func TestOnce(t *testing.T) {
 
 // nudge has a container end: daemons leave alone what is there, and is not described, when they start.
 func (w *world) nudge() {
-	w.mu.Lock()
-	id := strings.TrimPrefix(w.pod.Status.ContainerStatuses[2].ContainerID, nodetest.Engine+"://")
-	w.mu.Unlock()
-	w.node.End(id, 0)
+	w.Node.End(strings.TrimPrefix(w.pod().Status.ContainerStatuses[2].ContainerID, nodetest.Engine+"://"), 0)
 }
 
 // TestCosts counts what an update costs in a calm world, and what comes afterwards: nothing.
 func TestCosts(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, nil)
-		play(t, w, func() {
+		w.Play(t, func() {
 			w.nudge()
 			w.await(t, "the first description")
 			w.change(ready(corev1.ConditionFalse))
-			w.mu.Lock()
-			before := w.writes
-			w.mu.Unlock()
+			before := w.writes()
 			w.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
 			w.await(t, "the update")
 			w.change(ready(corev1.ConditionTrue))
 			time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
-			w.mu.Lock()
-			writes := w.writes - before
-			w.mu.Unlock()
+			writes := w.writes() - before
 			if writes < 1 || writes > 2 { // two containers, which the kubelet may tell of at once
-				t.Errorf("%d writes\n%s", writes, w.text())
+				t.Errorf("%d writes\n%s", writes, w.Text())
 			}
-			if n := w.node.CallsOf("Exec env"); n > 5 {
+			if n := w.Node.CallsOf("Exec env"); n > 5 {
 				t.Errorf("environments were read %d times", n)
 			}
-			calls := w.node.Calls()
+			calls := w.Node.Calls()
 			for range 10 {
 				w.change(func(pod *corev1.Pod) { pod.Labels = map[string]string{"other": time.Now().String()} })
 				time.Sleep(time.Hour) //nolint:forbidigo // the time of the bubble
 			}
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.writes != before+writes || w.node.Calls() != calls {
-				t.Errorf("%d writes and %d calls of the runtime for nothing", w.writes-before-writes, w.node.Calls()-calls)
+			if w.writes() != before+writes || w.Node.Calls() != calls {
+				t.Errorf("%d writes and %d calls of the runtime for nothing", w.writes()-before-writes, w.Node.Calls()-calls)
 			}
 		})
 	})

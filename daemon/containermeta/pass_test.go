@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -22,7 +22,7 @@ import (
 type fixture struct {
 	*world
 
-	d *daemon
+	d *nodetest.Daemon
 	r *Reconciler
 }
 
@@ -35,20 +35,15 @@ func sit(t *testing.T, test func(fixture)) {
 			return ctx.Err()
 		}}
 		w := newWorld(1, map[string]nodetest.Way{"app": unstoppable, "log": unstoppable})
-		d := &daemon{world: w}
-		r, err := New(apiOf{world: w, d: d}, here, []runtimeOf{{w.node, d}}, Options{Live: apiOf{world: w, d: d, live: true}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.Late = 0
+		d := w.NewDaemon()
+		r := w.newReconciler(d)
 		ctx, cancel := context.WithCancel(t.Context())
 		var node sync.WaitGroup
 		node.Add(1)
 		go func() {
 			defer node.Done()
-
-			if err := w.node.Run(ctx, apiOf{world: w}, namespace); err != nil {
-				t.Error(err)
-			}
+			w.Kubelet(ctx, t)
 		}()
 		bubbletest.Wait()
 		test(fixture{w, d, r})
@@ -61,11 +56,7 @@ func sit(t *testing.T, test func(fixture)) {
 }
 
 // see has the cache know what is.
-func (d fixture) see() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.d.seen = d.pod
-}
+func (d fixture) see() { d.d.Catch() }
 
 // look looks when the kubelet has had its time, too.
 func (d fixture) look(t *testing.T) {
@@ -77,9 +68,7 @@ func (d fixture) look(t *testing.T) {
 
 func (d fixture) lookNow(t *testing.T) {
 	t.Helper()
-	if _, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{
-		Namespace: namespace, Name: podName,
-	}}); err != nil {
+	if _, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: web()}); err != nil {
 		t.Fatal(err)
 	}
 	bubbletest.Wait()
@@ -91,20 +80,20 @@ func TestReadsItsWrites(t *testing.T) {
 		d.see()
 		d.look(t)
 		d.look(t)
-		if d.writes != 1 {
-			t.Errorf("%d writes before the cache knows", d.writes)
+		if d.writes() != 1 {
+			t.Errorf("%d writes before the cache knows", d.writes())
 		}
 		d.see()
 		d.look(t)
-		if d.writes != 1 {
-			t.Errorf("%d writes", d.writes)
+		if d.writes() != 1 {
+			t.Errorf("%d writes", d.writes())
 		}
 		// Where a client takes the annotation away, it is written again.
 		d.change(func(pod *corev1.Pod) { delete(pod.Annotations, kruise.RuntimeContainerMetaKey) })
 		d.see()
 		d.look(t)
-		if d.writes != 2 {
-			t.Errorf("%d writes", d.writes)
+		if d.writes() != 2 {
+			t.Errorf("%d writes", d.writes())
 		}
 	})
 }
@@ -113,24 +102,29 @@ func TestReadsItsWrites(t *testing.T) {
 // written again a minute later, unprompted.
 func TestRestored(t *testing.T) {
 	sit(t, func(d fixture) {
-		d.change(func(*corev1.Pod) { d.version = 50 })
-		d.see()
-		older := d.pod.DeepCopy()
-		d.lookNow(t)
-		if d.writes != 1 {
-			t.Fatalf("%d writes", d.writes)
+		for range 50 { // versions go up
+			d.change(func(pod *corev1.Pod) { metav1.SetMetaDataLabel(&pod.ObjectMeta, "x", pod.Labels["x"]+"x") })
 		}
-		older.ResourceVersion, d.version, d.pod = "3", 3, older
 		d.see()
-		request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: podName}}
-		result, err := d.r.Reconcile(t.Context(), request)
-		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > ledger.Patience || d.writes != 1 {
-			t.Fatalf("again after %s, %v, %d writes", result.RequeueAfter, err, d.writes)
+		older := d.pod()
+		d.lookNow(t)
+		if d.writes() != 1 {
+			t.Fatalf("%d writes", d.writes())
+		}
+		older.ResourceVersion = ""
+		d.Restore(d.scheme)
+		if err := d.Put(older); err != nil {
+			t.Fatal(err)
+		}
+		d.see()
+		result, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: web()})
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > ledger.Patience || d.writes() != 1 {
+			t.Fatalf("again after %s, %v, %d writes", result.RequeueAfter, err, d.writes())
 		}
 		time.Sleep(result.RequeueAfter) //nolint:forbidigo // the time of the bubble
 		d.lookNow(t)
-		if d.writes != 2 || d.pod.Annotations[kruise.RuntimeContainerMetaKey] == "" {
-			t.Errorf("%d writes", d.writes)
+		if d.writes() != 2 || d.told() == "" {
+			t.Errorf("%d writes", d.writes())
 		}
 	})
 }
@@ -143,8 +137,8 @@ func TestCacheLagsForMinutes(t *testing.T) {
 			d.lookNow(t)
 			time.Sleep(ledger.Patience / 4) //nolint:forbidigo // the time of the bubble
 		}
-		if d.writes != 1 {
-			t.Errorf("%d writes", d.writes)
+		if d.writes() != 1 {
+			t.Errorf("%d writes", d.writes())
 		}
 	})
 }
@@ -156,9 +150,9 @@ func TestNewestValues(t *testing.T) {
 		d.change(ready(corev1.ConditionFalse))
 		d.see()
 		d.look(t)
-		for _, s := range d.pod.Status.ContainerStatuses {
+		for _, s := range d.pod().Status.ContainerStatuses {
 			d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
-			d.node.End(s.ContainerID[len(nodetest.Engine+"://"):], 0)
+			d.Node.End(s.ContainerID[len(nodetest.Engine+"://"):], 0)
 			bubbletest.Wait()
 		}
 		d.look(t)
@@ -202,6 +196,20 @@ func TestCalm(t *testing.T) {
 	})
 }
 
+// TestGateOff reads no environment, and stops nothing.
+func TestGateOff(t *testing.T) {
+	sit(t, func(d fixture) {
+		d.r.options.NoEnv = true
+		d.change(ready(corev1.ConditionFalse))
+		d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
+		d.see()
+		d.look(t)
+		if n := d.Node.CallsOf("Exec env"); n > 0 || d.writes() != 1 || len(d.r.workers.Known()) > 0 {
+			t.Errorf("%d environments were read, %d writes, to be stopped: %v", n, d.writes(), d.r.workers.Known())
+		}
+	})
+}
+
 // TestGone gives up what is done to a pod, and forgets it.
 func TestGone(t *testing.T) {
 	sit(t, func(d fixture) {
@@ -212,8 +220,10 @@ func TestGone(t *testing.T) {
 		if known := d.r.workers.Known(); len(known) != 2 || len(d.r.memory) != 1 {
 			t.Fatalf("to be stopped: %v", known)
 		}
-		now := d.pod.CreationTimestamp
-		d.change(func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Finalizers = &now, []string{nodetest.Stay} })
+		d.change(func(pod *corev1.Pod) { pod.Finalizers = []string{nodetest.Stay} })
+		if err := d.Delete(t.Context(), d.pod()); err != nil {
+			t.Fatal(err)
+		}
 		d.see()
 		d.look(t)
 		if known := d.r.workers.Known(); len(known) > 0 || len(d.r.memory) > 0 {
@@ -227,27 +237,24 @@ func TestGone(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, map[string]nodetest.Way{"app": {NoEnv: true}})
-		play(t, w, func() {
+		w.Play(t, func() {
 			w.nudge()
 			time.Sleep(30 * time.Second) //nolint:forbidigo // the time of the bubble
-			w.mu.Lock()
-			told := w.pod.Annotations[kruise.RuntimeContainerMetaKey]
-			w.mu.Unlock()
-			if told == "" {
-				t.Errorf("nothing is reported\n%s", w.text())
+			if w.told() == "" {
+				t.Errorf("nothing is reported\n%s", w.Text())
 			}
-			early := w.node.CallsOf("Exec env")
+			early := w.Node.CallsOf("Exec env")
 			if early < 6 {
 				t.Errorf("asked only %d times at first", early)
 			}
 			time.Sleep(2 * time.Hour) //nolint:forbidigo // the time of the bubble
-			late, calls := w.node.CallsOf("Exec env"), w.node.Calls()
+			late, calls := w.Node.CallsOf("Exec env"), w.Node.Calls()
 			if want := 2*mostReads + 1; late != want { // with and without -0; the other container tells at once
 				t.Errorf("asked %d times, want %d", late, want)
 			}
 			time.Sleep(24 * time.Hour) //nolint:forbidigo // the time of the bubble
-			if w.node.Calls() != calls {
-				t.Errorf("%d more calls of the runtime a day later", w.node.Calls()-calls)
+			if w.Node.Calls() != calls {
+				t.Errorf("%d more calls of the runtime a day later", w.Node.Calls()-calls)
 			}
 		})
 	})
@@ -280,18 +287,18 @@ func TestUnstoppable(t *testing.T) {
 		w := newWorld(1, map[string]nodetest.Way{"log": {Stop: func(context.Context) error {
 			return errors.New("it does not stop")
 		}}})
-		play(t, w, func() {
+		w.Play(t, func() {
 			w.nudge()
 			w.await(t, "the first description")
 			w.change(ready(corev1.ConditionFalse))
 			w.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
 			time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
-			early := w.node.CallsOf("Stop")
+			early := w.Node.CallsOf("Stop")
 			if early < 4 || early > 8 { // the other container, and 3, 9, 21 and 45 seconds after the first attempt
 				t.Errorf("tried %d times in the first minute", early)
 			}
 			time.Sleep(3 * time.Hour) //nolint:forbidigo // the time of the bubble
-			if late := w.node.CallsOf("Stop") - early; late < 18 || late > 25 {
+			if late := w.Node.CallsOf("Stop") - early; late < 18 || late > 25 {
 				t.Errorf("tried %d times in three hours, want about every ten minutes", late)
 			}
 		})

@@ -2,10 +2,8 @@ package containerrestart
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand"
 	"slices"
 	"strings"
@@ -15,268 +13,263 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
-const (
-	here      = "node-1"
-	namespace = "shop"
-	podName   = "web"
-	podIs     = types.UID("u1")
-	engine    = "containerd"
-)
+const here = "node-1"
 
-// world is an API server, a manager and a node with one pod, in the time of a bubble. Daemons run in it, one after
-// the other.
+// web is the name of the pod.
+func web() types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: "web"} }
+
+// world has a manager, and one pod with the containers app, log and mesh.
 type world struct {
-	mu      sync.Mutex
-	rand    *rand.Rand // of what goes wrong
-	user    *rand.Rand // of what is asked for
-	began   time.Time
-	version int
-	stored  map[string]*request // by name
-	pod     *corev1.Pod
-	ran     []cri.Container // all that there have been, the newest last
-	ways    map[string]way  // by container
-	options Options
-	now     *daemon
-	// successor is born after a death.
-	successor func()
-	lag       int // of caches, in milliseconds at most
-	risk      int // of a call that fails or is the last, one in so many; 0 for none
-	deaths    int
-	failures  int
-	// stops and hooks count what has happened to containers, by name; writes, by request, what the daemons have written.
-	stops, hooks, writes map[string]int
-	conflicts            int
-	calls                int // of the runtime
-	lines                []string
+	*nodetest.World
+
+	user *rand.Rand // of what is asked for
+	ways map[string]way
+
+	mu         sync.Mutex
+	hooks      map[string]int // that have run, by container
+	reconciler *Reconciler    // of the last daemon
 }
 
 // way is how a container behaves.
 type way struct {
-	hook, slow  int // seconds that its hook takes, and that it takes to be ready
+	hook, slow  time.Duration // that its hook takes, and that it takes to be ready
 	unstoppable bool
 }
 
-func newWorld(seed int64, o Options) *world {
-	w := &world{
-		rand:    rand.New(rand.NewSource(seed)),
-		user:    rand.New(rand.NewSource(-seed)),
-		began:   time.Now(),
-		stored:  map[string]*request{},
-		ways:    map[string]way{},
-		options: o,
-		lag:     300,
-		stops:   map[string]int{},
-		hooks:   map[string]int{},
-		writes:  map[string]int{},
+func newWorld(seed int64, ways map[string]way) *world {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		panic(err)
 	}
-	w.pod = &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName, UID: podIs},
-		Spec:       corev1.PodSpec{NodeName: here},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7"},
+	w := &world{user: rand.New(rand.NewSource(-seed)), ways: ways, hooks: map[string]int{}}
+	if ways == nil {
+		w.ways = map[string]way{}
 	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"},
+		Spec: corev1.PodSpec{
+			NodeName: here, RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: ptr.To(int64(30)),
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}},
+		},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionTrue},
+		}},
+	}
+	behave := map[string]nodetest.Way{}
 	for _, name := range []string{"app", "log", "mesh"} {
-		w.pod.Spec.Containers = append(w.pod.Spec.Containers, corev1.Container{Name: name, Lifecycle: &corev1.Lifecycle{
+		if ways == nil {
+			w.ways[name] = way{
+				hook: time.Duration(w.user.Intn(5)) * time.Second, slow: time.Duration(w.user.Intn(4)) * time.Second,
+				unstoppable: w.user.Intn(8) == 0,
+			}
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Lifecycle: &corev1.Lifecycle{
 			PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain", name}}},
 		}})
-		w.start(name, 0)
+		behave[name] = nodetest.Way{
+			Slow: w.ways[name].slow,
+			Exec: func(ctx context.Context, _ []string) (cri.Output, error) { return cri.Output{}, w.drain(ctx, name) },
+			Stop: func(context.Context) error {
+				time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble; that it is to end cannot be taken back
+				if w.ways[name].unstoppable {
+					return errors.New("it does not stop")
+				}
+				return nil
+			},
+		}
 	}
-	w.report()
+	w.World = nodetest.NewWorld(seed, scheme, nodetest.New(here, behave))
+	w.Start, w.Learned = w.begin, func(d *nodetest.Daemon, _, o client.Object) {
+		if _, ok := o.(*request); ok {
+			d.Queue.Add(reconcile.Request{NamespacedName: web()})
+		}
+	}
+	if err := w.Put(pod); err != nil {
+		panic(err)
+	}
 	return w
 }
 
-func (w *world) say(format string, args ...any) {
-	w.lines = append(w.lines, fmt.Sprintf("%7.2f  %s", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...)))
-}
-
-func (w *world) text() string {
+// drain is the hook of a container.
+func (w *world) drain(ctx context.Context, name string) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Join(w.lines, "\n")
+	w.hooks[name]++
+	w.mu.Unlock()
+	drained := time.NewTimer(w.ways[name].hook)
+	defer drained.Stop()
+	select {
+	case <-drained.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
-// start runs another container of a name.
-func (w *world) start(name string, restarts int) {
-	id := fmt.Sprintf("%s-%d", name, restarts)
-	w.say("kubelet: starts %s", id)
-	w.ran = append(w.ran, cri.Container{
-		ID: id, Name: name, SandboxID: "sandbox", State: cri.Running, CreatedAt: time.Now(), StartedAt: time.Now(),
-		Labels: map[string]string{
-			cri.LabelContainerName: name,
-			cri.LabelPodName:       podName,
-			cri.LabelPodNamespace:  namespace,
-			cri.LabelPodUID:        string(podIs),
+// begin starts the real reconciler. Its cache has active requests only; what it asks past the cache is as it is.
+func (w *world) begin(ctx context.Context, d *nodetest.Daemon) *nodetest.Process {
+	api := interceptor.NewClient(w.Server, interceptor.Funcs{
+		Get: func(
+			ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption,
+		) error {
+			if err := d.Reach(); err != nil {
+				return err
+			}
+			return w.Get(ctx, key, o)
 		},
-		Annotations: map[string]string{cri.AnnotationRestartCount: fmt.Sprint(restarts)},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := d.Reach(); err != nil {
+				return err
+			}
+			var o client.ListOptions
+			o.ApplyOptions(opts)
+			if want := byPod + "=web"; o.FieldSelector == nil || o.FieldSelector.String() != want {
+				return fmt.Errorf("want requests of one pod, not %v", o.FieldSelector)
+			}
+			for _, o := range d.Seen() {
+				if r, ok := o.(*request); ok && r.Labels[v1beta1.ContainerRecreateRequestActiveKey] == "true" {
+					to := list.(*unstructured.UnstructuredList)
+					to.Items = append(to.Items, untyped(r))
+				}
+			}
+			return nil
+		},
+		SubResourcePatch: d.PatchStatus,
 	})
-}
-
-// newest is the place of the latest container of a name.
-func (w *world) newest(name string) int {
-	for i, c := range slices.Backward(w.ran) {
-		if c.Name == name {
-			return i
-		}
+	r, err := New(api, here, []nodetest.Connection{d.Runtime()}, Options{})
+	if err != nil {
+		panic(err)
 	}
-	return -1
-}
-
-// kubelet starts what has ended, and reports.
-func (w *world) kubelet() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range w.pod.Spec.Containers {
-		name := w.pod.Spec.Containers[i].Name
-		last := w.ran[w.newest(name)]
-		if last.State == cri.Exited && time.Since(last.FinishedAt) >= time.Second {
-			n, _ := last.RestartCount()
-			w.start(name, int(n)+1)
-		}
-	}
-	w.report()
+	w.reconciler = r
+	w.mu.Unlock()
+	p := nodetest.StartProcess(ctx, r, r.api.Start, r.workers.Work)
+	p.Queue.Add(reconcile.Request{NamespacedName: web()})
+	return p
 }
 
-// report writes the status of the pod.
-func (w *world) report() {
-	pod := w.pod.DeepCopy()
-	pod.Status.ContainerStatuses = nil
-	for i := range pod.Spec.Containers {
-		name := pod.Spec.Containers[i].Name
-		c := w.ran[w.newest(name)]
-		n, _ := c.RestartCount()
-		status := corev1.ContainerStatus{Name: name, ContainerID: engine + "://" + c.ID, RestartCount: n}
-		if c.State == cri.Running {
-			status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.StartedAt.Truncate(time.Second))}
-			status.Ready = n == 0 || time.Since(c.StartedAt) >= time.Duration(w.ways[name].slow)*time.Second
-		}
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+func untyped(r *request) unstructured.Unstructured {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+	if err != nil {
+		panic(err)
 	}
-	w.pod = pod
+	raw := unstructured.Unstructured{Object: content}
+	raw.SetGroupVersionKind(gvk())
+	return raw
 }
 
-// manage does the manager's part.
-func (w *world) manage() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(w.stored)) {
-		r := w.stored[name]
-		plan := containerrestart.Supervise(containerrestart.Input{
-			Request: r, Pod: w.pod, Others: slices.Collect(maps.Values(w.stored)), Now: time.Now(),
-		})
-		if plan.Write != nil {
-			body, err := plan.Write.Data()
-			if err != nil {
-				panic(err)
-			}
-			if _, err := w.patch(name, body); err != nil {
-				panic(err)
-			}
-		}
-		if plan.RemoveActive {
-			r = w.stored[name].DeepCopy()
-			delete(r.Labels, v1beta1.ContainerRecreateRequestActiveKey)
-			w.store(r)
-		}
+// requests are those that are stored.
+func (w *world) requests() []*request {
+	var list v1beta1.ContainerRecreateRequestList
+	if err := w.List(context.Background(), &list); err != nil {
+		panic(err)
 	}
+	var all []*request
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all
 }
 
-// live lets time pass for kubelet and manager.
-func (w *world) live(ctx context.Context) {
-	//nolint:forbidigo // the time of the bubble: not in the moment in which others do something
-	time.Sleep(250 * time.Millisecond)
+func (w *world) pod() *corev1.Pod {
+	pod := &corev1.Pod{}
+	if err := w.Get(context.Background(), web(), pod); err != nil {
+		panic(err)
+	}
+	return pod
+}
+
+// manage does the manager's part until the context ends, not in the moment in which others do something.
+func (w *world) manage(ctx context.Context) {
+	time.Sleep(250 * time.Millisecond) //nolint:forbidigo // the time of the bubble
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			w.kubelet()
-			w.manage()
+			all := w.requests()
+			for _, r := range all {
+				plan := containerrestart.Supervise(containerrestart.Input{Request: r, Pod: w.pod(), Others: all, Now: time.Now()})
+				if err := w.carryOut(r, plan); err != nil && !apierrors.IsConflict(err) {
+					panic(err)
+				}
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
+func (w *world) carryOut(r *request, plan containerrestart.Plan) error {
+	ctx := context.Background()
+	const finalizers = `{"metadata":{"finalizers":%s}}`
+	if plan.AddFinalizer {
+		body := fmt.Sprintf(finalizers, `["`+v1beta1.ContainerRecreateRequestUnreadyAcquiredKey+`"]`)
+		return w.Patch(ctx, r, client.RawPatch(types.MergePatchType, []byte(body)))
+	}
+	if plan.Pod != nil {
+		body, err := plan.Pod.Data()
+		if err != nil {
+			return err
+		}
+		if err := w.SubResource(plan.Pod.Subresource).Patch(ctx, w.pod(), client.RawPatch(plan.Pod.Type, body)); err != nil {
+			return err
+		}
+	}
+	if plan.Write != nil {
+		body, err := plan.Write.Data()
+		if err != nil {
+			return err
+		}
+		return w.Status().Patch(ctx, r, client.RawPatch(plan.Write.Type, body))
+	}
+	if plan.RemoveFinalizer {
+		if err := w.Patch(ctx, r, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, finalizers, "null"))); err != nil {
+			return err
+		}
+	}
+	if plan.RemoveActive {
+		body := `{"metadata":{"labels":{"` + v1beta1.ContainerRecreateRequestActiveKey + `":null}}}`
+		return w.Patch(ctx, r, client.RawPatch(types.MergePatchType, []byte(body)))
+	}
+	return nil
+}
+
 // create admits and stores a request.
 func (w *world) create(name string, change func(*request)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	ask := &request{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)},
 		Spec: v1beta1.ContainerRecreateRequestSpec{
-			PodName: podName, Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}, {Name: "log"}},
+			PodName: "web", Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}, {Name: "log"}},
 			Strategy: &v1beta1.ContainerRecreateRequestStrategy{},
 		},
 	}
 	if change != nil {
 		change(ask)
 	}
-	r, faults := containerrestart.Admit(ask, w.pod, &corev1.Node{})
+	r, faults := containerrestart.Admit(ask, w.pod(), &corev1.Node{})
 	if len(faults) > 0 {
 		panic(faults.ToAggregate())
 	}
 	r.CreationTimestamp = metav1.NewTime(time.Now().Truncate(time.Second))
-	w.say("user: creates %s", name)
-	w.store(r)
-}
-
-func (w *world) store(r *request) {
-	w.version++
-	r.ResourceVersion = fmt.Sprint(w.version)
-	w.stored[r.Name] = r
-	if w.now != nil {
-		w.now.learn(r)
+	if err := w.Put(r); err != nil {
+		panic(err)
 	}
-}
-
-// patch changes a status as the API server does.
-func (w *world) patch(name string, body []byte) (*request, error) {
-	resource := v1beta1.GroupVersion.WithResource("containerrecreaterequests").GroupResource()
-	var sent struct {
-		Metadata struct {
-			UID             types.UID
-			ResourceVersion string
-		}
-		Status map[string]any
-	}
-	if err := json.Unmarshal(body, &sent); err != nil {
-		return nil, err
-	}
-	old := w.stored[name]
-	switch {
-	case old == nil:
-		return nil, apierrors.NewNotFound(resource, name)
-	case old.UID != sent.Metadata.UID,
-		sent.Metadata.ResourceVersion != "" && sent.Metadata.ResourceVersion != old.ResourceVersion:
-		return nil, apierrors.NewConflict(resource, name, errors.New("it has changed"))
-	}
-	var status map[string]any
-	text, err := json.Marshal(old.Status)
-	if err == nil {
-		err = json.Unmarshal(text, &status)
-	}
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(status, sent.Status)
-	maps.DeleteFunc(status, func(_ string, v any) bool { return v == nil })
-	if text, err = json.Marshal(status); err != nil {
-		return nil, err
-	}
-	r := old.DeepCopy()
-	r.Status = v1beta1.ContainerRecreateRequestStatus{}
-	if err := json.Unmarshal(text, &r.Status); err != nil {
-		return nil, err
-	}
-	w.say("api: %s is %s", name, told(r))
-	w.store(r)
-	return r, nil
+	w.Say("user: created %s", name)
 }
 
 // told is a status without what depends on the moment.
@@ -291,11 +284,9 @@ func told(r *request) string {
 // ended says whether all requests have, and were cleaned up after.
 func (w *world) ended() bool {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, r := range w.stored {
-		if !over(r) || r.Labels[v1beta1.ContainerRecreateRequestActiveKey] != "" {
-			return false
-		}
-	}
-	return len(w.now.reconciler.workers.Known()) == 0
+	known := w.reconciler.workers.Known()
+	w.mu.Unlock()
+	return len(known) == 0 && !slices.ContainsFunc(w.requests(), func(r *request) bool {
+		return !over(r) || r.Labels[v1beta1.ContainerRecreateRequestActiveKey] != ""
+	})
 }

@@ -1,7 +1,6 @@
 package imagepull
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,105 +9,54 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/test/bubbletest"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
 // world is a node with its NodeImage, in a bubble whose time passes by itself.
 type world struct {
 	*testing.T
-	store  *store
-	images *images
-	// runtime is what pulls: images, if nothing else is said.
-	runtime Images
+	store   *store
+	images  *images
 	events  *events
 	options Options
 	// end ends the process on the node, as a manager would. It is called at the end of each test.
 	end func()
-	// settle lets everything happen that can happen now.
-	settle func()
 }
 
 // inWorld runs a test in a world. Nothing runs on the node before begin.
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	bubbletest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.settle = bubbletest.Wait
+		w := &world{T: t, store: newStore(), images: newImages(), events: &events{}, end: func() {}}
+		w.options = Options{Recorder: w.events, Secrets: w.store.client()}
 		defer func() { w.end() }()
 		test(w)
 	})
 }
 
-// newWorld has no bubble yet.
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	w := &world{T: t, store: newStore(), images: newImages(), events: &events{}, end: func() {}, settle: func() {}}
-	w.options, w.runtime = Options{Recorder: w.events, Secrets: w.store.client()}, w.images
-	return w
-}
+// settle lets everything happen that can happen now.
+func (*world) settle() { bubbletest.Wait() }
 
 // begin starts the process on the node.
 func (w *world) begin() *Reconciler {
 	w.Helper()
-	r, err := New(w.store.client(), "n1", w.runtime, w.options)
+	r, err := New(w.store.client(), "n1", w.images, w.options)
 	if err != nil {
 		w.Fatal(err)
 	}
-	queue := workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](parts.LeastPause, parts.MostPause))
-	if err := r.api.Start(w.Context(), queue); err != nil {
-		w.Fatal(err)
-	}
-	w.store.watch(func() { queue.Add(r.request()) })
-	ctx, cancel := context.WithCancel(w.Context())
-	var all sync.WaitGroup
-	all.Add(1)
-	go func() {
-		defer all.Done()
-		reconcileAll(ctx, r, queue)
-	}()
-	all.Add(1)
-	go func() {
-		defer all.Done()
-
-		if err := r.keep(ctx); err != nil {
-			w.Error(err)
-		}
-	}()
+	p := nodetest.StartProcess(w.Context(), r, r.api.Start, r.keep)
+	w.store.watch(func() { p.Queue.Add(r.request()) })
 	w.end = sync.OnceFunc(func() {
-		cancel()
-		queue.ShutDown()
-		all.Wait()
+		p.Kill()
+		p.Wait()
 	})
-	queue.Add(r.request())
+	p.Queue.Add(r.request())
 	w.settle()
 	return r
-}
-
-func reconcileAll(ctx context.Context, r *Reconciler, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	for {
-		request, ended := queue.Get()
-		if ended {
-			return
-		}
-		result, err := r.Reconcile(ctx, request)
-		switch {
-		case err != nil:
-			queue.AddRateLimited(request)
-		case result.RequeueAfter > 0:
-			queue.Forget(request)
-			queue.AddAfter(request, result.RequeueAfter)
-		default:
-			queue.Forget(request)
-		}
-		queue.Done(request)
-	}
 }
 
 // wait lets time pass.

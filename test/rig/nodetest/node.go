@@ -59,8 +59,6 @@ type Node struct {
 	stopped      []Stopped
 	calls        map[string]int
 	made         int
-	down         bool
-	changed      chan struct{}
 	changes      chan struct{}
 }
 
@@ -68,7 +66,7 @@ type Node struct {
 func New(name string, ways map[string]Way) *Node {
 	return &Node{
 		name: name, ways: ways, environments: map[string]map[string]string{}, calls: map[string]int{},
-		changed: make(chan struct{}), changes: make(chan struct{}, 1),
+		changes: make(chan struct{}, 1),
 	}
 }
 
@@ -95,18 +93,6 @@ func (n *Node) CallsOf(method string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.calls[method]
-}
-
-// Down has the runtime go away, or come back.
-func (n *Node) Down(is bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.down == is {
-		return
-	}
-	n.down = is
-	close(n.changed)
-	n.changed = make(chan struct{})
 }
 
 // End has a container end, and says whether it ran.
