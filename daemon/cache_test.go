@@ -1,13 +1,11 @@
 package daemon
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 func TestManagerOptions(t *testing.T) {
@@ -47,6 +45,16 @@ func TestManagerOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if !mo.Cache.ReaderFailOnMissingInformer {
+				t.Error("a read in passing starts an informer")
+			}
+			live := ""
+			for _, object := range mo.Client.Cache.DisableFor {
+				live += fmt.Sprintf(" %T", object)
+			}
+			if want := " *v1.Secret"; live != want && (!c.o.WithoutPods || live != want+" *v1.Pod") {
+				t.Errorf("read live: %s", live)
+			}
 			got := map[string]string{}
 			for object, by := range mo.Cache.ByObject {
 				kinds, _, err := mo.Scheme.ObjectKinds(object)
@@ -69,88 +77,5 @@ func TestManagerOptions(t *testing.T) {
 	}
 	if _, err := ManagerOptions("", Options{}); err == nil {
 		t.Error("a daemon of no node is accepted")
-	}
-}
-
-func TestSlimPod(t *testing.T) {
-	env := []corev1.EnvVar{
-		{
-			Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}},
-		},
-		{
-			Name:      "C",
-			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['c']"}},
-		},
-	}
-	hook := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
-	meta := metav1.ObjectMeta{
-		Namespace:         "shop",
-		Name:              "web",
-		UID:               "42",
-		ResourceVersion:   "7",
-		Labels:            map[string]string{"a": "b"},
-		Annotations:       map[string]string{"c": "d"},
-		OwnerReferences:   []metav1.OwnerReference{{Name: "set"}},
-		DeletionTimestamp: &metav1.Time{},
-		Finalizers:        []string{"f"},
-	}
-	status := corev1.PodStatus{
-		Phase:                 corev1.PodRunning,
-		PodIP:                 "10.0.0.1",
-		Conditions:            []corev1.PodCondition{{Type: "InPlaceUpdateReady"}},
-		ContainerStatuses:     []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://0"}},
-		InitContainerStatuses: []corev1.ContainerStatus{{Name: "proxy"}},
-	}
-	full := &corev1.Pod{ObjectMeta: meta, Status: status, Spec: corev1.PodSpec{
-		NodeName:                      "node-a",
-		HostNetwork:                   true,
-		RestartPolicy:                 corev1.RestartPolicyAlways,
-		TerminationGracePeriodSeconds: ptr.To[int64](9),
-		Volumes:                       []corev1.Volume{{Name: "data"}},
-		Affinity:                      &corev1.Affinity{},
-		Tolerations:                   []corev1.Toleration{{Operator: "Exists"}},
-		EphemeralContainers:           []corev1.EphemeralContainer{{}},
-		InitContainers: []corev1.Container{{
-			Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Command: []string{"x"},
-		}},
-		Containers: []corev1.Container{{
-			Name:          "web",
-			Image:         "web:1",
-			Env:           env,
-			Lifecycle:     hook,
-			Ports:         []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
-			VolumeMounts:  []corev1.VolumeMount{{Name: "data"}},
-			LivenessProbe: &corev1.Probe{},
-			Args:          []string{"y"},
-		}},
-	}}
-	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-	full.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "debug"}}
-	full.Spec.Containers[0].Env = append([]corev1.EnvVar{{Name: "PLAIN", Value: "x"}}, env...)
-	full.Labels, full.Annotations = map[string]string{"a": "b", "unread": "x"}, map[string]string{"c": "d", "unread": "x"}
-	want := &corev1.Pod{ObjectMeta: meta, Status: status, Spec: corev1.PodSpec{
-		NodeName:                      "node-a",
-		HostNetwork:                   true,
-		RestartPolicy:                 corev1.RestartPolicyAlways,
-		TerminationGracePeriodSeconds: ptr.To[int64](9),
-		InitContainers: []corev1.Container{{
-			Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
-		}},
-		Containers: []corev1.Container{{
-			Name:      "web",
-			Image:     "web:1",
-			Env:       env,
-			Lifecycle: hook,
-			Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
-		}},
-	}}
-	for _, time := range []string{"first", "second"} { // informers may call it twice
-		slim, err := slimPod(full)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, slim); diff != "" {
-			t.Errorf("the %s time (-want +got):\n%s", time, diff)
-		}
 	}
 }

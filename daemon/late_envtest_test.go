@@ -32,7 +32,7 @@ func TestKindsInstalledAfterTheStart(t *testing.T) {
 	if err := c.InstallCRDs(t.Context(), "../config/crd/bases"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(context.Context) error {
+	cluster.Eventually(t, func(context.Context) error {
 		if names := o.LeftOut.Names(); len(names) > 0 {
 			return fmt.Errorf("%v are left out", names)
 		}

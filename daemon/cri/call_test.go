@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -210,31 +209,4 @@ func TestLargeOutputs(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", why, len(got.Stdout), err)
 		}
 	}
-}
-
-func TestCallsAtTheSameTime(t *testing.T) {
-	f := &fake{
-		containers: []*criv1.ContainerStatus{container("c1", "p", "a", 1)},
-		sandboxes:  map[string]*criv1.PodSandboxStatus{"s1": {Id: "s1"}},
-		images:     []*criv1.Image{{Id: "i"}},
-		exec: func(_ context.Context, q *criv1.ExecSyncRequest) (*criv1.ExecSyncResponse, error) {
-			return &criv1.ExecSyncResponse{}, nil
-		},
-		registry: func(context.Context, *criv1.PullImageRequest) (string, error) { return "", nil },
-	}
-	r, _ := start(t, f, cri.Options{})
-	var all sync.WaitGroup
-	for method, do := range calls() {
-		for range 20 {
-			all.Add(1)
-			go func() {
-				defer all.Done()
-
-				if err := do(t.Context(), r); err != nil {
-					t.Errorf("%s: %v", method, err)
-				}
-			}()
-		}
-	}
-	all.Wait()
 }

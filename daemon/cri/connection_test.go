@@ -147,29 +147,6 @@ func TestCloseEndsCalls(t *testing.T) {
 	awaitConnection(t, r, isDown)
 }
 
-// The context of Open is for opening alone.
-func TestTheConnectionOutlivesOpen(t *testing.T) {
-	f := &fake{}
-	path := socketPath(t)
-	if err := f.serve(path); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { f.stop(path) }()
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := cri.Open(ctx, path, cri.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Close() }()
-	cancel()
-	f.stop(path)
-	awaitConnection(t, r, isDown)
-	if err := f.serve(path); err != nil {
-		t.Fatal(err)
-	}
-	awaitConnection(t, r, isUp)
-}
-
 func TestOpenFails(t *testing.T) {
 	silent := socketPath(t)
 	listener, err := net.Listen("unix", silent)

@@ -49,6 +49,8 @@ func newGround(t *testing.T) *ground {
 		{Name: "registry.test/app:v2"},
 		{Name: "registry.test/private/app:v1"},
 		{Name: "registry.test/slow/app:v1"},
+		{Name: "registry.test/slow/app:v2"},
+		{Name: "registry.test/torn/app:v1"},
 	} {
 		if g.images[s.Name], err = pusher.Push(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -93,6 +95,7 @@ func TestContainerd(t *testing.T) {
 	t.Run("pull", g.pull)
 	t.Run("credentials", g.credentials)
 	t.Run("cancel", g.cancel)
+	t.Run("registry", g.badRegistry)
 	t.Run("containers", g.containers)
 	t.Run("restart", g.restart)
 }
@@ -141,6 +144,20 @@ func (g *ground) pull(t *testing.T) {
 	wantOnly(t, err, nil)
 }
 
+// A registry that breaks off in the middle of a layer, and one that is away, are not the runtime.
+func (g *ground) badRegistry(t *testing.T) {
+	_, err := g.runtime.Pull(t.Context(), "registry.test/torn/app:v1", cri.Credentials{}, cri.SandboxConfig{})
+	if wantOnly(t, err, nil); err == nil || g.registry.Torn() == 0 {
+		t.Errorf("a layer that breaks off: %v", err)
+	}
+	g.registry.Down(true)
+	defer g.registry.Down(false)
+	_, err = g.runtime.Pull(t.Context(), "registry.test/app:absent", cri.Credentials{}, cri.SandboxConfig{})
+	if wantOnly(t, err, nil); err == nil {
+		t.Error("a pull from no registry succeeds")
+	}
+}
+
 func (g *ground) credentials(t *testing.T) {
 	const private = "registry.test/private/app:v1"
 	for why, wrong := range map[string]cri.Credentials{
@@ -172,7 +189,17 @@ func (g *ground) cancel(t *testing.T) {
 func (g *ground) restart(t *testing.T) {
 	id, _ := g.newContainer(t, "survivor", "main")
 	awaitConnection(t, g.runtime, isUp)
+	for len(g.registry.Stalled) > 0 { // requests that came before
+		<-g.registry.Stalled
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := g.runtime.Pull(t.Context(), "registry.test/slow/app:v2", cri.Credentials{}, cri.SandboxConfig{})
+		failed <- err
+	}()
+	await(t, "containerd asks for a blob", g.registry.Stalled)
 	g.node.StopContainerd(t)
+	wantOnly(t, <-failed, cri.ErrUnavailable)
 	awaitConnection(t, g.runtime, isDown)
 	g.node.StartContainerd(t)
 	// It waits until the runtime is back, which may say then that it is not ready yet.

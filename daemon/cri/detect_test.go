@@ -74,22 +74,6 @@ func usual() []string {
 	}
 }
 
-func TestDetectEachPlace(t *testing.T) {
-	for _, path := range usual() {
-		t.Run(path, func(t *testing.T) {
-			root := newRoot(t)
-			serveAt(t, root, path, &fake{})
-			got, err := detect(t, root, cri.Search{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(summary{Found: []string{path}}, got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 func TestDetectInOrder(t *testing.T) {
 	root := newRoot(t)
 	for _, path := range usual() {

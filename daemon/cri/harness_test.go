@@ -28,7 +28,7 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "runtime.sock")
 }
 
-// start serves a fake until the end of the test, and opens it.
+// start serves a fake until the end of the test, and opens it. The context of Open is for opening alone.
 func start(t *testing.T, f *fake, o cri.Options) (runtime *cri.Runtime, path string) {
 	t.Helper()
 	path = socketPath(t)
@@ -36,7 +36,9 @@ func start(t *testing.T, f *fake, o cri.Options) (runtime *cri.Runtime, path str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.stop(path) })
-	runtime, err := cri.Open(t.Context(), "unix://"+path, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	runtime, err := cri.Open(ctx, "unix://"+path, o)
+	cancel()
 	if err != nil {
 		t.Fatal(err)
 	}

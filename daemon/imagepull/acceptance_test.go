@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -57,68 +56,6 @@ func TestImageIsPulled(t *testing.T) {
 	})
 }
 
-// A digest follows an @ as in any reference of an image. The reference joins name and digest with a colon, which no
-// registry understands.
-func TestDigestIsPulled(t *testing.T) {
-	digest := "sha256:" + strings.Repeat("0a", 32)
-	inWorld(t, func(w *world) {
-		w.begin()
-		w.spec(asks("registry.example.com:5000/team/app@"+digest, 0))
-		if diff := cmp.Diff([]string{"registry.example.com:5000/team/app@" + digest}, w.images.pulled()); diff != "" {
-			t.Error(diff)
-		}
-		w.wants("registry.example.com:5000/team/app@" + digest + " v0 Succeeded")
-	})
-}
-
-// What comes is pulled beside the rest; what leaves is pulled no further, and no event reports it.
-func TestImagesComeAndGo(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.images.pull = takes(time.Minute)
-		w.begin()
-		w.spec(asks("redis:1", 0))
-		w.spec(asks("busybox:1", 0))
-		if _, now := w.images.asked(); now != 2 {
-			t.Errorf("%d pulls under way", now)
-		}
-		w.spec(leaves("redis"))
-		if _, now := w.images.asked(); now != 1 {
-			t.Errorf("%d pulls under way, when one image has left", now)
-		}
-		w.wants("busybox:1 v0 Pulling")
-		w.wait(time.Hour)
-		w.wants("busybox:1 v0 Succeeded")
-		if told := w.events.take(); len(told) != 1 {
-			t.Errorf("told %q, want nothing of what has left", told)
-		}
-	})
-}
-
-// No more pulls are under way than the limit allows. The others say that they wait, and follow as soon as one has
-// ended.
-func TestLimit(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.options.MaxPulls = 2
-		w.images.pull = func(ctx context.Context, c call) (string, error) {
-			d := time.Minute
-			if c.reference == "nginx:1" {
-				d = 30 * time.Second
-			}
-			return takes(d)(ctx, c)
-		}
-		w.begin()
-		w.spec(asks("nginx:1", 0), asks("nginx:2", 0), asks("redis:1", 0))
-		w.wants("nginx:1 v0 Pulling, nginx:2 v0 Pulling, redis:1 v0 Waiting")
-		w.wait(31 * time.Second)
-		w.wants("nginx:1 v0 Succeeded, nginx:2 v0 Pulling, redis:1 v0 Pulling")
-		w.wait(2 * time.Minute)
-		w.wants("nginx:1 v0 Succeeded, nginx:2 v0 Succeeded, redis:1 v0 Succeeded")
-		if w.images.most != 2 {
-			t.Errorf("%d pulls at the same time", w.images.most)
-		}
-	})
-}
-
 // The status is the memory: after a restart, what has ended is not pulled again, and what has not begins again.
 func TestRestart(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -134,6 +71,9 @@ func TestRestart(t *testing.T) {
 		w.wants("nginx:1 v2 Succeeded, slow:1 v0 Pulling")
 		w.end()
 		w.wants("nginx:1 v2 Succeeded, slow:1 v0 Pulling")
+		if _, now := w.images.asked(); now != 0 {
+			t.Errorf("%d pulls go on when the process has ended", now)
+		}
 		w.begin()
 		w.wait(10 * time.Second)
 		w.wants("nginx:1 v2 Succeeded, slow:1 v0 Succeeded")
@@ -147,78 +87,29 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// What another client says has ended is pulled no further. What the reference tells of such a pull is not told.
-func TestSettledBySomebodyElse(t *testing.T) {
+// A pull that has failed for good tells why, on the node and to its job.
+func TestFailure(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images.pull = takes(time.Hour)
+		w.images.pull = fails(errRegistry)
 		w.begin()
-		w.spec(asks("nginx:1", 0))
-		w.store.change(func(n *v1beta1.NodeImage) {
-			s := &n.Status.ImageStatuses["nginx"].Tags[0]
-			s.Phase, s.CompletionTime, s.Message = v1beta1.ImagePhaseFailed, ptr.To(metav1.Now()), "too late"
-			n.Status.Failed, n.Status.Pulling = 1, 0
-		})
-		w.settle()
-		if _, now := w.images.asked(); now != 0 {
-			t.Errorf("%d pulls under way", now)
+		w.spec(asks("nginx:1", 0, limited(2)))
+		w.wait(time.Minute)
+		if n := len(w.images.pulled()); n != 3 {
+			t.Errorf("%d attempts", n)
 		}
-		w.wait(2 * time.Hour)
-		if s := w.tag("nginx:1"); s.Message != "too late" || s.Phase != v1beta1.ImagePhaseFailed {
+		s := w.tag("nginx:1")
+		if s.Phase != v1beta1.ImagePhaseFailed || s.Message != errRegistry.Error() {
 			t.Errorf("status %+v", s)
 		}
-		if told := w.events.take(); told != nil {
-			t.Errorf("told %q", told)
+		text := `Warning PullImageFailed Image nginx:1 was not pulled on node n1: ` + errRegistry.Error()
+		if diff := cmp.Diff([]string{"shop/job: " + text, "n1: " + text}, w.events.take()); diff != "" {
+			t.Error(diff)
+		}
+		if first := w.store.stored().Status.FirstSyncStatus; first == nil || first.Status != v1beta1.SyncStatusFailed ||
+			first.Message == "" {
+			t.Errorf("first sync %+v", first)
 		}
 	})
-}
-
-// Another version asks for another round: the pull of the old one stops, and no event reports it.
-func TestAnotherRound(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.images.pull = takes(time.Minute)
-		w.begin()
-		w.spec(asks("nginx:1", 0))
-		w.wait(59 * time.Second)
-		w.spec(asks("nginx:1", 1))
-		w.wants("nginx:1 v1 Pulling")
-		if _, now := w.images.asked(); now != 1 {
-			t.Errorf("%d pulls under way", now)
-		}
-		w.wait(59 * time.Second)
-		w.wants("nginx:1 v1 Pulling")
-		w.wait(time.Minute)
-		w.wants("nginx:1 v1 Succeeded")
-		if told := w.events.take(); len(told) != 1 {
-			t.Errorf("told %q, want nothing of the first round", told)
-		}
-	})
-}
-
-// After the first attempt there are as many as the limit says, and three where the limit is none.
-func TestBackoffLimit(t *testing.T) {
-	for limit, attempts := range map[int32]int{0: 1, 2: 3, -1: 4} {
-		inWorld(t, func(w *world) {
-			w.images.pull = fails(errRegistry)
-			w.begin()
-			w.spec(asks("nginx:1", 0, limited(limit)))
-			w.wait(time.Minute)
-			if n := len(w.images.pulled()); n != attempts {
-				t.Errorf("%d attempts with a limit of %d", n, limit)
-			}
-			s := w.tag("nginx:1")
-			if s.Phase != v1beta1.ImagePhaseFailed || s.Message != errRegistry.Error() {
-				t.Errorf("status %+v", s)
-			}
-			text := `Warning PullImageFailed Image nginx:1 was not pulled on node n1: ` + errRegistry.Error()
-			if diff := cmp.Diff([]string{"shop/job: " + text, "n1: " + text}, w.events.take()); diff != "" {
-				t.Error(diff)
-			}
-			if first := w.store.stored().Status.FirstSyncStatus; first == nil || first.Status != v1beta1.SyncStatusFailed ||
-				first.Message == "" {
-				t.Errorf("first sync %+v", first)
-			}
-		})
-	}
 }
 
 // The deadline ends what is being pulled, and what has not had its turn.

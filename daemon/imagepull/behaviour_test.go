@@ -80,52 +80,6 @@ func TestRuntimeStaysAway(t *testing.T) {
 	})
 }
 
-// What a user mends between two attempts counts for the second.
-func TestSecretComesLater(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.store.keep(dockerConfig("a", "docker.io", "hub"))
-		w.images.pull = opens("hub")
-		w.begin()
-		w.spec(asks("nginx:1", 0))
-		w.spec(logsInWith("nginx", "a"))
-		w.wait(time.Minute)
-		w.wants("nginx:1 v0 Succeeded")
-	})
-}
-
-// One slow registry with many images leaves a place to others, and who has waited does not go last.
-func TestRegistriesAreFair(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.options.MaxPulls = 3
-		w.images.pull = func(ctx context.Context, c call) (string, error) {
-			if strings.HasPrefix(c.reference, "slow.io/") {
-				return takes(time.Hour)(ctx, c)
-			}
-			return takes(time.Second)(ctx, c)
-		}
-		w.begin()
-		var all []func(*v1beta1.NodeImage)
-		for i := range 20 {
-			all = append(all, asks(fmt.Sprintf("slow.io/app:%d", i), 0, within(7200)))
-		}
-		w.spec(all...)
-		if _, now := w.images.asked(); now != 2 {
-			t.Errorf("%d pulls of the slow registry", now)
-		}
-		w.spec(asks("nginx:1", 0), asks("nginx:2", 0), asks("quay.io/x:1", 0))
-		w.wait(20 * time.Second)
-		for _, image := range []string{"nginx:1", "nginx:2", "quay.io/x:1"} {
-			if s := w.tag(image); s.Phase != v1beta1.ImagePhaseSucceeded {
-				t.Errorf("%s: %+v", image, s)
-			}
-		}
-		// Those that wait for the one place get it in the order in which they came.
-		if diff := cmp.Diff([]string{"nginx:1", "nginx:2", "quay.io/x:1"}, w.images.pulled()[2:]); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
 func TestTurns(t *testing.T) {
 	for why, test := range map[string]struct {
 		limits int
@@ -227,21 +181,6 @@ func TestCancelledPullsCount(t *testing.T) {
 		w.wait(time.Minute)
 		if w.images.most != 1 {
 			t.Errorf("%d at the same time", w.images.most)
-		}
-	})
-}
-
-// A process that ends cancels what is under way.
-func TestEnd(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.images.pull = takes(time.Hour)
-		w.begin()
-		w.spec(asks("slow:1", 0, limited(0)))
-		w.wait(1500 * time.Millisecond)
-		w.end()
-		w.wants("slow:1 v0 Pulling")
-		if _, now := w.images.asked(); now != 0 {
-			t.Errorf("%d pulls go on", now)
 		}
 	})
 }

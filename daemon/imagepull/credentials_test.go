@@ -96,43 +96,16 @@ func (k *nodeKeyring) Forget(string) {
 func TestCredentials(t *testing.T) {
 	broken := dockerConfig("broken")
 	broken.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"docker.io":{"auth":"?"}}}`)
-	opaque := dockerConfig("opaque", "docker.io", "opaque")
-	opaque.Type = corev1.SecretTypeOpaque
-	wrapped := dockerConfig("wrapped", "docker.io", "wrapped")
-	wrapped.Type, wrapped.Data = corev1.SecretTypeDockercfg, map[string][]byte{
-		corev1.DockerConfigKey: wrapped.Data[corev1.DockerConfigJsonKey],
-	}
 	node := []imagepull.Credential{{Username: "node", Password: "NODE"}}
 	for why, test := range map[string]struct {
 		image   string
 		secrets []*corev1.Secret
 		node    *nodeKeyring
 		opens   []string
-		options func(*Options)
 		want    []string
 		fails   string
 	}{
 		"nobody": {image: "nginx", opens: []string{""}, want: []string{""}},
-		"the hub's": {
-			image:   "nginx",
-			secrets: list(dockerConfig("a", "https://index.docker.io/v1/", "hub")),
-			opens:   []string{"hub"},
-			want:    []string{"hub"},
-		},
-		"the repository's": {
-			image:   "nginx",
-			secrets: list(dockerConfig("a", "docker.io/library/nginx", "repo")),
-			opens:   []string{"repo"},
-			want:    []string{"repo"},
-		},
-		"another repository's": {
-			image:   "registry.private.com/app/x",
-			secrets: list(dockerConfig("a", "registry.private.com/nginx", "other")),
-			opens:   []string{""},
-			want:    []string{""},
-		},
-		"an opaque secret says nothing": {image: "nginx", secrets: list(opaque), opens: []string{""}, want: []string{""}},
-		"a wrapped secret says nothing": {image: "nginx", secrets: list(wrapped), opens: []string{""}, want: []string{""}},
 		"a secret that is missing": {
 			image:   "nginx",
 			secrets: list(nil, dockerConfig("a", "docker.io", "hub")),
@@ -197,9 +170,6 @@ func TestCredentials(t *testing.T) {
 				}
 				if test.node != nil {
 					w.options.Keyring = test.node
-				}
-				if test.options != nil {
-					test.options(&w.options)
 				}
 				w.images.pull = opens(test.opens...)
 				w.begin()

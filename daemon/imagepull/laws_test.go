@@ -28,14 +28,23 @@ var (
 )
 
 // TestLaws has images come, change and go while the runtime is slow, fails, and restarts, the disk fills up, the API
-// server refuses writes or loses answers, others settle pulls, and the process on the node restarts.
+// server refuses writes or loses answers, others settle pulls, and the process on the node restarts. All of that has to
+// come up.
 func TestLaws(t *testing.T) {
+	seen := map[string]int{"good": 0, "restarts": 0, "full disk": 0, "limit": 0, "failed": 0, "retries": 0}
 	for i := range *worlds {
 		t.Run(fmt.Sprintf("-seed=%d", *seed+i), func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				newLaws(w, *seed+i).play()
+				l := newLaws(w, *seed+i)
+				l.play()
+				l.count(seen)
 			})
 		})
+	}
+	for what, n := range seen {
+		if n == 0 {
+			t.Errorf("no world has %q", what)
+		}
 	}
 }
 
@@ -85,6 +94,24 @@ func (l *laws) play() {
 	l.calm()
 	l.wait(3 * time.Hour)
 	l.check()
+}
+
+// count adds what a world had in it.
+func (l *laws) count(seen map[string]int) {
+	seen["good"] += len(l.good)
+	seen["restarts"] += l.restarts
+	seen["full disk"] += l.full
+	if l.images.most == l.options.MaxPulls {
+		seen["limit"]++
+	}
+	for _, status := range l.store.history {
+		seen["failed"] += int(status.Failed)
+	}
+	for of, n := range l.tries {
+		if n > 1 && of.version > 0 {
+			seen["retries"]++
+		}
+	}
 }
 
 // pull takes its time and then works, fails, or finds the runtime gone. The version is in the sandbox.
@@ -246,34 +273,4 @@ func (l *laws) checkSettled() map[string]int {
 		}
 	}
 	return ours
-}
-
-// The worlds above must have in them what they are about.
-func TestLawsAreTried(t *testing.T) {
-	seen := map[string]int{}
-	for i := range int64(10) {
-		inWorld(t, func(w *world) {
-			l := newLaws(w, i+1)
-			l.play()
-			seen["good"] += len(l.good)
-			seen["restarts"] += l.restarts
-			seen["full disk"] += l.full
-			if w.images.most == l.options.MaxPulls {
-				seen["limit"]++
-			}
-			for _, status := range l.store.history {
-				seen["failed"] += int(status.Failed)
-			}
-			for of, n := range l.tries {
-				if n > 1 && of.version > 0 {
-					seen["retries"]++
-				}
-			}
-		})
-	}
-	for _, what := range []string{"good", "restarts", "full disk", "limit", "failed", "retries"} {
-		if seen[what] == 0 {
-			t.Errorf("no world has %q", what)
-		}
-	}
 }

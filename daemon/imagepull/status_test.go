@@ -87,29 +87,6 @@ func TestAnswerIsLost(t *testing.T) {
 	})
 }
 
-// A cache that lags behind has nothing pulled or written twice.
-func TestCacheLagsBehind(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.images.pull, w.options.Live = takes(time.Second), &live{store: w.store}
-		r := w.begin()
-		w.spec(asks("nginx:1", 0))
-		w.store.set(func() { w.store.cached = w.store.object.DeepCopy() })
-		w.wait(time.Second)
-		written := w.store.written()
-		for range 5 {
-			r.api.Requeue(r.request())
-			w.wait(time.Minute)
-		}
-		if n := w.store.written(); n != written {
-			t.Errorf("%d writes more", n-written)
-		}
-		w.wants("nginx:1 v0 Succeeded")
-		if n := len(w.images.pulled()); n != 1 {
-			t.Errorf("%d pulls", n)
-		}
-	})
-}
-
 // What a controller writes between a read and a write stays.
 func TestNobodyIsOverwritten(t *testing.T) {
 	inWorld(t, func(w *world) {

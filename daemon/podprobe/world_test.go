@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -315,42 +314,6 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// A restarted container is unknown until it was probed, one that ended has failed, and a runtime that is away changes
-// nothing.
-func TestContainers(t *testing.T) {
-	n := asking(1, map[string]int{"a": 2})
-	n.Spec.PodProbes[0].Probes[0].Probe.InitialDelaySeconds = 5
-	w := newWorld(t, n)
-	w.tick(3 * time.Second)
-	want := func(why, state string) {
-		t.Helper()
-		if got := w.states(); got["a-0"] != state || got["a-1"] != "Succeeded" {
-			t.Errorf("%s: %v", why, got)
-		}
-	}
-	want("at first", "Succeeded")
-	c := w.node.containers["a-0"]
-	c.State = cri.Exited
-	w.node.containers["a-0"] = c
-	w.tick(3 * time.Second)
-	want("after its end", "Failed")
-	if m := w.stateOf("a-0").Message; m != "Container(main) is Non-running" {
-		t.Errorf("message %q", m)
-	}
-	w.node.start("a-0", 2, w.now)
-	w.tick(3 * time.Second)
-	want("after its restart", "Unknown")
-	w.tick(4 * time.Second)
-	want("after its delay", "Succeeded")
-	w.node.away = true
-	w.tick(10 * time.Second)
-	want("without a runtime", "Succeeded")
-	w.node.away = false
-	w.node.good["a-0"] = false
-	w.tick(3 * time.Second)
-	want("with the runtime again", "Failed")
-}
-
 // Whatever happens, in the end the status is what the containers answer. No two reports come within a second.
 func TestRandomWorld(t *testing.T) {
 	seed := time.Now().UnixNano()
@@ -406,62 +369,4 @@ func TestRandomWorld(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Nothing is written for a node without a NodePodProbe, and for another node.
-func TestOtherObjects(t *testing.T) {
-	w := newWorld(t, &v1alpha1.NodePodProbe{})
-	if _, err := w.r.Reconcile(t.Context(),
-		ctrl.Request{NamespacedName: types.NamespacedName{Name: "node-2"}}); err != nil {
-		t.Error(err)
-	}
-	if err := w.server.Delete(t.Context(), w.stored()); err != nil {
-		t.Fatal(err)
-	}
-	w.tick(time.Second)
-	if n := w.writes(); n != 0 {
-		t.Errorf("%d writes", n)
-	}
-	for _, bad := range []func() (*Reconciler, error){
-		func() (*Reconciler, error) { return New(nil, "node-1", w.node, Options{}) },
-		func() (*Reconciler, error) { return New(w.server, "", w.node, Options{}) },
-		func() (*Reconciler, error) { return New(w.server, "node-1", nil, Options{}) },
-	} {
-		if r, err := bad(); err == nil {
-			t.Errorf("made %v", r)
-		}
-	}
-}
-
-// The loop itself runs probes with the clock of the machine, ends with its context, and survives a panic.
-func TestWork(t *testing.T) {
-	results := make(chan struct{}, 100)
-	fails := commands(func(cri.Command) (cri.Output, error) { panic("a fault of the runtime's client") })
-	p := newProber(running{fails}, time.Now, func() { results <- struct{}{} })
-	n := asking(1, map[string]int{"a": 1})
-	tcp := n.Spec.PodProbes[0]
-	tcp.UID, tcp.IP = "tcp", "127.0.0.1"
-	tcp.Probes = []v1alpha1.ContainerProbe{{Name: "m#tcp", ContainerName: "main"}}
-	tcp.Probes[0].Probe.TCPSocket = &corev1.TCPSocketAction{Port: closedPort(t)}
-	n.Spec.PodProbes = append(n.Spec.PodProbes, tcp)
-	p.sync(n)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { p.work(ctx); close(ended) }()
-	late, forget := context.WithTimeout(ctx, time.Minute)
-	defer forget()
-	select {
-	case <-results:
-	case <-late.Done():
-		t.Error("no result in a minute")
-	}
-	cancel()
-	<-ended
-}
-
-// running has one container for each query.
-type running struct{ commands }
-
-func (running) Containers(_ context.Context, q cri.Query) ([]cri.Container, error) {
-	return []cri.Container{{ID: q.PodUID, Name: q.Name, State: cri.Running, StartedAt: start.Add(-100 * time.Hour)}}, nil
 }
