@@ -53,7 +53,7 @@ func seeds(n uint64) iter.Seq[uint64] {
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	kills := 0
-	for seed := range seeds(16 / fewer) {
+	for seed := range seeds(8) {
 		w := newWorld(t, seed)
 		w.settle()
 		first := w.uids()
@@ -79,7 +79,7 @@ func TestKilled(t *testing.T) {
 // numbers change.
 func TestKilledRecreating(t *testing.T) {
 	t.Parallel()
-	for seed := range seeds(8 / fewer) {
+	for seed := range seeds(4) {
 		w := newWorld(t, seed)
 		w.settle()
 		first := w.uids()

@@ -79,6 +79,9 @@ func describe(pods []corev1.Pod) (lines []string) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	pods := grow(t, newTeam(2, 3), nil, &[]appsv1.ControllerRevision{})
+	if in := input(t, newTeam(2, 3), pods, &[]appsv1.ControllerRevision{}); in.Scale.Limits.MaxUnavailable != 1 {
+		t.Errorf("MaxUnavailable is %d, want 1 where the team has none", in.Scale.Limits.MaxUnavailable)
+	}
 	want := []string{
 		"web-0 of web-0: leader:0", "web-0-w1 of web-0: worker:0", "web-0-w2 of web-0: worker:0",
 		"web-1 of web-1: leader:0", "web-1-w1 of web-1: worker:0", "web-1-w2 of web-1: worker:0",
@@ -104,34 +107,6 @@ func TestGroupsBelowThePartitionAreCreatedAtTheCurrentRevision(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, describe(grow(t, team, nil, &revisions))); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
-	}
-}
-
-func TestInput(t *testing.T) {
-	t.Parallel()
-	revisions := []appsv1.ControllerRevision{}
-	pods := grow(t, newTeam(2, 3), nil, &revisions)
-	foreign := pods[0].DeepCopy()
-	foreign.OwnerReferences[0].UID = "another"
-
-	team := newTeam(2, 2)
-	all := append(slices.Clone(pods), *foreign)
-	if in := input(t, team, all, &revisions); in.Scale.Limits.MaxUnavailable != 1 {
-		t.Errorf("MaxUnavailable is %d, want 1 where the team has none", in.Scale.Limits.MaxUnavailable)
-	}
-	pass := plan(t, team, all, &revisions)
-	var deleted []string
-	for _, w := range pass.Next() {
-		if w.Action == workload.ActionDelete {
-			deleted = append(deleted, w.Object.GetName())
-		}
-	}
-	slices.Sort(deleted)
-	if diff := cmp.Diff([]string{"web-0-w2", "web-1-w2"}, deleted); diff != "" {
-		t.Errorf("workers beyond the size (-want +got):\n%s", diff)
-	}
-	if n := len(pass.Pods()); n != 4 {
-		t.Errorf("%d pods are members of groups, want 4", n)
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,7 +24,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,15 +55,19 @@ const (
 func TestIdle(t *testing.T) {
 	log.SetLogger(logr.Discard())
 	dir := t.TempDir()
-	program := build(t, dir)
+	program, built := filepath.Join(dir, "kruise-daemon"), make(chan error, 1)
+	go func() { built <- build(t.Context(), program) }() // which takes as long as the API server does
 	c, audit := install(t, dir)
 	engine := critest.Serve(t, filepath.Join(dir, "containerd.sock"))
 	populate(t, c, engine)
+	if err := <-built; err != nil {
+		t.Fatal(err)
+	}
 	daemon := run(t, c, program, dir)
-	eventually(t, daemon.healthy)
+	cluster.Eventually(t, daemon.healthy)
 
 	var before []event
-	eventually(t, func(context.Context) error {
+	cluster.Eventually(t, func(context.Context) error {
 		before = events(t, audit)
 		if since := time.Since(before[len(before)-1].At.Time); since < quiet {
 			return fmt.Errorf("the last request was %s ago", since)
@@ -78,7 +79,7 @@ func TestIdle(t *testing.T) {
 	for range windows { // a busy machine raises what a window takes
 		watched += window
 		began := daemon.cpu(t)
-		pause(t, window)
+		<-time.NewTimer(window).C
 		if busy = min(busy, daemon.cpu(t)-began); busy <= mostCPU {
 			break
 		}
@@ -145,7 +146,7 @@ func works(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 		t.Fatal(err)
 	}
 	stops := 0
-	eventually(t, func(ctx context.Context) error {
+	cluster.Eventually(t, func(ctx context.Context) error {
 		image := &appsv1beta1.NodeImage{}
 		if err := errors.Join(c.Client.Get(ctx, client.ObjectKey{Name: node}, image),
 			c.Client.Get(ctx, name, pod)); err != nil {
@@ -162,16 +163,13 @@ func works(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 }
 
 // build builds it as hack/deploy does.
-func build(t *testing.T, dir string) string {
-	t.Helper()
-	program := filepath.Join(dir, "kruise-daemon")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o",
-		program, ".")
+func build(ctx context.Context, program string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", program, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+		return fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return program
+	return nil
 }
 
 // install starts an API server that writes down what is asked of it, and gives the daemon's account its rights.
@@ -234,7 +232,6 @@ func populate(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 		if err := c.Client.Create(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		start := metav1.Now()
 		pod.Status.Phase = corev1.PodRunning
 		for _, container := range pod.Spec.Containers {
 			id := fmt.Sprintf("%064x", pods*len(pod.Status.ContainerStatuses)+i)
@@ -243,7 +240,7 @@ func populate(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 			})
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
 				Name: container.Name, Image: container.Image, ImageID: "sha256:0", ContainerID: "containerd://" + id, Ready: true,
-				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: start}},
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
 			})
 		}
 		if err := c.Client.Status().Update(t.Context(), pod); err != nil {
@@ -261,7 +258,7 @@ type process struct {
 
 func run(t *testing.T, c *cluster.Cluster, program, dir string) *process {
 	t.Helper()
-	port := freePort(t)
+	port := cluster.FreePort(t)
 	p := &process{url: "http://127.0.0.1:" + port}
 	p.cmd = exec.Command(program, "--socket-dir="+dir, "--addr=127.0.0.1:"+port,
 		"--kubeconfig="+impersonate(t, c, dir), "-v=2")
@@ -272,10 +269,7 @@ func run(t *testing.T, c *cluster.Cluster, program, dir string) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Kill()
-			_ = p.cmd.Wait()
-		}
+		_ = p.cmd.Process.Kill()
 		if t.Failed() {
 			t.Logf("it said:\n%s", p.logs.String())
 		}
@@ -300,16 +294,6 @@ func impersonate(t *testing.T, c *cluster.Cluster, dir string) string {
 	return path
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-}
-
 func (p *process) healthy(context.Context) error {
 	response, err := http.Get(p.url + "/healthz")
 	if err != nil {
@@ -324,10 +308,7 @@ func (p *process) healthy(context.Context) error {
 
 // stop ends it as a kubelet does.
 func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	return p.cmd.Wait()
+	return errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), p.cmd.Wait())
 }
 
 // cpu is what it has used since its start.
@@ -393,9 +374,6 @@ func (e event) String() string {
 func events(t *testing.T, audit string) []event {
 	t.Helper()
 	file, err := os.Open(audit)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,28 +397,4 @@ func events(t *testing.T, audit string) []event {
 		t.Fatal("the daemon has asked for nothing")
 	}
 	return all
-}
-
-// pause lets time pass that is measured.
-func pause(t *testing.T, d time.Duration) {
-	t.Helper()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-t.Context().Done():
-	}
-}
-
-func eventually(t *testing.T, check func(context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("%v; last: %v", err, last)
-	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/rig/operatortest"
 )
 
 // Workers know the address of their leader.
@@ -30,13 +30,13 @@ func TestAddress(t *testing.T) {
 func TestRollout(t *testing.T) {
 	for at := 0; ; at += 3 {
 		w := newWorld(t)
-		before := w.uids()
+		before := operatortest.UIDs(w.pods)
 		w.process.DieAt(at)
 		objects.Change(w.Model, w.set, func(s *LeaderWorker) {
-			s.Spec.Leader, s.Spec.Worker = template("leader:2"), template("worker:2")
+			s.Spec.Leader, s.Spec.Worker = operatortest.Template("leader:2"), operatortest.Template("worker:2")
 		})
 		w.Eventually(w.unsettled("2"))
-		if after := w.uids(); !maps.Equal(before, after) {
+		if after := operatortest.UIDs(w.pods); !maps.Equal(before, after) {
 			t.Errorf("dead at %d: pods were recreated: before %v, after %v", at, before, after)
 		}
 		if w.process.Written() < at {
@@ -66,11 +66,11 @@ func TestScale(t *testing.T) {
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	for n, backOff := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
-		failed, before := w.Clock, w.uids()
+		failed, before := w.Clock, operatortest.UIDs(w.pods)
 		w.fail("web-1-w1", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
 		w.process.Restart()
 		w.Eventually(func() error {
-			if w.uids()["web-1-w1"] == before["web-1-w1"] {
+			if operatortest.UIDs(w.pods)["web-1-w1"] == before["web-1-w1"] {
 				return fmt.Errorf("the pod is the same: %s", w.set.Status.Message)
 			}
 			return w.unsettled("1")()
@@ -78,7 +78,7 @@ func TestRestart(t *testing.T) {
 		if kept := w.deletedAt.Sub(failed); kept < backOff-time.Second || kept > backOff+time.Second {
 			t.Errorf("the failed pod was kept for %v, want %v", kept, backOff)
 		}
-		for name, uid := range w.uids() {
+		for name, uid := range operatortest.UIDs(w.pods) {
 			if fails := w.pods[name].Labels[groupLabel] == "web-1"; fails == (uid == before[name]) {
 				t.Errorf("pod %s was %s and is %s", name, before[name], uid)
 			}
@@ -122,12 +122,4 @@ func (w *world) fail(name string, change func(*corev1.Pod)) {
 		}
 		return after
 	})
-}
-
-func (w *world) uids() map[string]types.UID {
-	uids := map[string]types.UID{}
-	for name, pod := range w.pods {
-		uids[name] = pod.UID
-	}
-	return uids
 }

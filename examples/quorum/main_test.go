@@ -7,21 +7,21 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/rig/operatortest"
 )
 
 // A rollout changes all members in place, the elected one last, also where the process dies at each third write.
 func TestRollout(t *testing.T) {
 	for at := 0; ; at += 3 {
 		w := newWorld(t)
-		before := w.uids()
+		before := operatortest.UIDs(w.pods)
 		w.elect(fmt.Sprint(at % 5))
 		w.process.DieAt(at)
-		objects.Change(w.Model, w.db, func(d *Database) { d.Spec.Template = template("db:2") })
+		objects.Change(w.Model, w.db, func(d *Database) { d.Spec.Template = operatortest.Template("db:2") })
 		w.Eventually(w.unsettled("2"))
-		if after := w.uids(); !maps.Equal(before, after) {
+		if after := operatortest.UIDs(w.pods); !maps.Equal(before, after) {
 			t.Errorf("dead at %d: members were recreated: before %v, after %v", at, before, after)
 		}
 		if w.process.Written() < at {
@@ -34,15 +34,15 @@ func TestRollout(t *testing.T) {
 func TestRecreate(t *testing.T) {
 	for at := 0; ; at += 3 {
 		w := newWorld(t)
-		before, claims := w.uids(), maps.Clone(w.claims)
+		before, claims := operatortest.UIDs(w.pods), maps.Clone(w.claims)
 		w.elect(fmt.Sprint(at % 5))
 		w.process.DieAt(at)
 		objects.Change(w.Model, w.db, func(d *Database) {
-			d.Spec.Template = template("db:2")
+			d.Spec.Template = operatortest.Template("db:2")
 			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
 		})
 		w.Eventually(w.unsettled("2"))
-		for name, uid := range w.uids() {
+		for name, uid := range operatortest.UIDs(w.pods) {
 			if uid == before[name] {
 				t.Errorf("dead at %d: %s was not recreated", at, name)
 			}
@@ -60,17 +60,17 @@ func TestRecreate(t *testing.T) {
 func TestGone(t *testing.T) {
 	for _, name := range []string{"db-0", "db-3"} {
 		w := newWorld(t)
-		before, claims := w.uids(), maps.Clone(w.claims)
+		before, claims := operatortest.UIDs(w.pods), maps.Clone(w.claims)
 		if err := w.Server.Delete(t.Context(), w.pods[name]); err != nil {
 			t.Fatal(err)
 		}
 		w.Eventually(func() error {
-			if w.uids()[name] == before[name] {
+			if operatortest.UIDs(w.pods)[name] == before[name] {
 				return errors.New("the pod is not gone")
 			}
 			return w.unsettled("1")()
 		})
-		for other, uid := range w.uids() {
+		for other, uid := range operatortest.UIDs(w.pods) {
 			if recreated := uid != before[other]; recreated != (other == name) {
 				t.Errorf("%s is gone: %s was recreated: %t", name, other, recreated)
 			}
@@ -104,21 +104,13 @@ func TestClaimTerminates(t *testing.T) {
 // Members join, and leave.
 func TestScale(t *testing.T) {
 	w := newWorld(t)
-	before := w.uids()
+	before := operatortest.UIDs(w.pods)
 	for _, members := range []int32{7, 5} {
 		w.established = false
 		objects.Change(w.Model, w.db, func(d *Database) { d.Spec.Members = members })
 		w.Eventually(w.unsettled("1"))
 	}
-	if after := w.uids(); !maps.Equal(before, after) || len(w.claims) != 7 {
+	if after := operatortest.UIDs(w.pods); !maps.Equal(before, after) || len(w.claims) != 7 {
 		t.Errorf("before %v, after %v, with %d claims", before, after, len(w.claims))
 	}
-}
-
-func (w *world) uids() map[string]types.UID {
-	uids := map[string]types.UID{}
-	for name, pod := range w.pods {
-		uids[name] = pod.UID
-	}
-	return uids
 }

@@ -1,26 +1,18 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/rig/operatortest"
 )
 
 // world is the operator over objects in memory.
@@ -44,9 +36,9 @@ func newWorld(t *testing.T) *world {
 	w.service = &Inference{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "chat"}}
 	w.service.SetGroupVersionKind(kind())
 	w.service.Spec.Roles = []Role{
-		{Name: "router", Replicas: 2, MaxUnavailable: 1, Template: template("router:1")},
-		{Name: "prefill", Replicas: 2, MaxUnavailable: 1, Template: template("prefill:1")},
-		{Name: "decode", Replicas: 3, MaxUnavailable: 2, Template: template("decode:1")},
+		{Name: "router", Replicas: 2, MaxUnavailable: 1, Template: operatortest.Template("router:1")},
+		{Name: "prefill", Replicas: 2, MaxUnavailable: 1, Template: operatortest.Template("prefill:1")},
+		{Name: "decode", Replicas: 3, MaxUnavailable: 2, Template: operatortest.Template("decode:1")},
 	}
 	w.process = &podbench.Process{Server: w.Server, Start: func(c client.WithWatch) reconcile.Reconciler {
 		return newReconciler(c, w.Server, w.Now)
@@ -56,11 +48,6 @@ func newWorld(t *testing.T) *world {
 	w.Put(w.service)
 	w.Eventually(w.unsettled)
 	return w
-}
-
-func template(image string) (t corev1.PodTemplateSpec) {
-	t.Spec.Containers = []corev1.Container{{Name: "main", Image: image}}
-	return t
 }
 
 // changed holds after each write: no more pods of a role than allowed are out of traffic.
@@ -76,7 +63,7 @@ func (w *world) changed(before, after client.Object) {
 	}
 	up := map[string]int{}
 	for _, pod := range w.pods {
-		if serves(pod) {
+		if operatortest.Serves(pod) {
 			up[pod.Labels[roleLabel]]++
 		}
 	}
@@ -85,15 +72,6 @@ func (w *world) changed(before, after client.Object) {
 			w.Errorf("%d pods of %s are out of traffic, want %d at most", down, r.Name, w.down[r.Name])
 		}
 	}
-}
-
-// serves reports whether a pod is in traffic, or about to be.
-func serves(pod *corev1.Pod) bool {
-	is := map[corev1.PodConditionType]bool{}
-	for _, c := range pod.Status.Conditions {
-		is[c.Type] = c.Status == corev1.ConditionTrue
-	}
-	return pod.DeletionTimestamp == nil && is[corev1.PodReady] && is[kruise.InPlaceUpdateReady]
 }
 
 // unsettled returns what is not yet as the service asks for.
@@ -117,7 +95,7 @@ func (w *world) unsettled() error {
 func (w *world) unsettledPod(name string, want *corev1.Container) error {
 	pod := w.pods[name]
 	switch revision := w.service.Status.CurrentRevision; {
-	case pod == nil || !serves(pod):
+	case pod == nil || !operatortest.Serves(pod):
 		return fmt.Errorf("%s does not serve", name)
 	case pod.Spec.Containers[0].Image != want.Image || len(pod.Spec.Containers[0].Env) != len(want.Env):
 		return fmt.Errorf("%s has %s", name, pod.Spec.Containers[0].Image)
@@ -128,45 +106,11 @@ func (w *world) unsettledPod(name string, want *corev1.Container) error {
 }
 
 // TestSetup adds the operator to a manager that is not started.
-func TestSetup(t *testing.T) {
-	scheme := runtime.NewScheme()
-	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
-		Scheme: scheme,
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-			return meta.NewDefaultRESTMapper(nil), nil
-		},
-	})
-	if err == nil {
-		err = errors.Join(corev1.AddToScheme(scheme), add(mgr))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func TestSetup(t *testing.T) { operatortest.Setup(t, add) }
 
 // TestDefinition reads inference.yaml, which has all fields of the type.
 func TestDefinition(t *testing.T) {
-	data, err := os.ReadFile("inference.yaml")
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := errors.Join(err, yaml.UnmarshalStrict(data, &crd)); err != nil {
-		t.Fatal(err)
-	}
-	if got := crd.Spec; got.Group != kind().Group || got.Names.Kind != kind().Kind ||
-		crd.Name != got.Names.Plural+"."+got.Group || got.Versions[0].Name != kind().Version {
-		t.Errorf("%s defines %s of %s/%s", crd.Name, got.Names.Kind, got.Group, got.Versions[0].Name)
-	}
 	w := newWorld(t)
 	w.service.Status.Message = "waits"
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.service)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
-	for _, part := range []string{"spec", "status"} {
-		for name := range fields[part].(map[string]any) {
-			if _, known := schema[part].Properties[name]; !known {
-				t.Errorf("%s.%s is not defined", part, name)
-			}
-		}
-	}
+	operatortest.Definition(t, "inference.yaml", kind(), w.service)
 }

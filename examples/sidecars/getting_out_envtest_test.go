@@ -52,7 +52,7 @@ func testGettingOut(t *testing.T, c *cluster.Cluster) {
 	if err := c.Client.Create(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(context.Context) error {
+	cluster.Eventually(t, func(context.Context) error {
 		if now := theEntry(t, c); cmp.Equal(now.MatchConditions, closed.MatchConditions) {
 			return fmt.Errorf("the entry does not have the set other: %v", now.MatchConditions)
 		}
@@ -63,7 +63,7 @@ func testGettingOut(t *testing.T, c *cluster.Cluster) {
 	}
 
 	patch(told[1])
-	eventually(t, func(context.Context) error {
+	cluster.Eventually(t, func(context.Context) error {
 		if fresh := theEntry(t, c); fresh.FailurePolicy == nil || *fresh.FailurePolicy != admissionregistrationv1.Fail {
 			return fmt.Errorf("the entry does not come back: %+v", fresh)
 		}

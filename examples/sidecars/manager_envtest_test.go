@@ -13,7 +13,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -23,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,7 +73,7 @@ func TestManager(t *testing.T) {
 	}
 	mux := run(t, c, scheme)
 
-	eventually(t, func(ctx context.Context) error {
+	cluster.Eventually(t, func(ctx context.Context) error {
 		var have admissionregistrationv1.MutatingWebhookConfiguration
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: podscope.DefaultConfiguration}, &have); err != nil {
 			return err
@@ -86,7 +84,7 @@ func TestManager(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, func(ctx context.Context) error {
+	cluster.Eventually(t, func(ctx context.Context) error {
 		var revisions appsv1.ControllerRevisionList
 		if err := c.Client.List(ctx, &revisions, client.InNamespace(namespace)); err != nil || len(revisions.Items) != 1 {
 			return fmt.Errorf("%d revisions, %w", len(revisions.Items), err)
@@ -107,7 +105,7 @@ func TestManager(t *testing.T) {
 		admission.MutatePath: {set, v1beta1.GroupVersion.WithKind("SidecarSet"), "sidecarsets", "kruise.io/sidecarset-hash"},
 	}
 	for path, q := range asked {
-		eventually(t, func(context.Context) error {
+		cluster.Eventually(t, func(context.Context) error {
 			answer := ask(t, mux, path, &admissionv1.AdmissionRequest{
 				UID: "u", Name: q.object.GetName(), Namespace: q.object.GetNamespace(), Operation: admissionv1.Create,
 				Kind:     metav1.GroupVersionKind{Group: q.kind.Group, Version: q.kind.Version, Kind: q.kind.Kind},
@@ -195,18 +193,4 @@ func ask(t *testing.T, mux http.Handler, path string, q *admissionv1.AdmissionRe
 		t.Fatalf("%s: %d %s", path, w.Code, w.Body)
 	}
 	return review.Response
-}
-
-// eventually waits for a condition, and says what it lacks.
-func eventually(t *testing.T, check func(context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		t.Fatal(last)
-	}
 }

@@ -32,7 +32,7 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 	}
 	p := newPolicyGround(t, c)
 	onA, unbound := p.client(t, p.daemonPod(t, "node-a")), p.client(t, nil)
-	eventually(t, func(ctx context.Context) error {
+	cluster.Eventually(t, func(ctx context.Context) error {
 		if err := annotate("pod-b", "x")(ctx, onA); !refusedByPolicy(err, "of this node") {
 			return fmt.Errorf("the policy does not decide yet: %w", err)
 		}
@@ -42,91 +42,58 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 	onC := p.client(t, p.daemonPod(t, "node-c"))
 	t.Run("events", func(t *testing.T) { testEvents(t, p, onA) })
 	cases := map[string]struct {
-		why     string
 		as      runtimeclient.Client
 		write   func(context.Context, runtimeclient.Client) error
 		refused string
 	}{
-		"annotation of its pod":       {"it reports the containers", onA, annotate("pod-a", "{}"), ""},
-		"annotation of another's pod": {"the pod is on node-b", onA, annotate("pod-b", "{}"), "of this node"},
-		"another annotation": {
-			why:     "others own it",
-			as:      onA,
-			write:   patchPod("pod-a", `{"metadata":{"annotations":{"a":"b"}}}`),
-			refused: "runtime-containers-meta alone",
+		"annotation of its pod: it reports the containers":  {onA, annotate("pod-a", "{}"), ""},
+		"annotation of another's pod: the pod is on node-b": {onA, annotate("pod-b", "{}"), "of this node"},
+		"another annotation: others own it": {
+			onA, patchPod("pod-a", `{"metadata":{"annotations":{"a":"b"}}}`), "runtime-containers-meta alone",
 		},
-		"an annotation goes": {
-			why:     "others own it",
-			as:      onA,
-			write:   patchPod("pod-a", `{"metadata":{"annotations":{"kept":null}}}`),
-			refused: "runtime-containers-meta alone",
+		"an annotation goes: others own it": {
+			onA, patchPod("pod-a", `{"metadata":{"annotations":{"kept":null}}}`), "runtime-containers-meta alone",
 		},
-		"a label": {
-			"apps.kruise.io/specified-delete has a CloneSet delete the pod", onA,
-			patchPod("pod-a", `{"metadata":{"labels":{"apps.kruise.io/specified-delete":"true"}}}`), "must not change labels",
+		"a label: apps.kruise.io/specified-delete has a CloneSet delete the pod": {
+			onA, patchPod("pod-a", `{"metadata":{"labels":{"apps.kruise.io/specified-delete":"true"}}}`),
+			"must not change labels",
 		},
-		"a finalizer": {
-			why:     "it would hold the pod",
-			as:      onA,
-			write:   patchPod("pod-a", `{"metadata":{"finalizers":["a.b/c"]}}`),
-			refused: "must not change labels",
+		"a finalizer: it would hold the pod": {
+			onA, patchPod("pod-a", `{"metadata":{"finalizers":["a.b/c"]}}`), "must not change labels",
 		},
-		"a condition": {
-			why:     "the kubelet owns the status",
-			as:      onA,
-			write:   patchPod("pod-a", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`),
-			refused: "the status of a pod",
+		"a condition: the kubelet owns the status": {
+			onA, patchPod("pod-a", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), "the status of a pod",
 		},
-		"status of its NodeImage": {
-			why:   "it reports pulls",
-			as:    onA,
-			write: patchStatus("NodeImage", "", "node-a", `{"status":{"desired":1,"pulling":1}}`),
+		"status of its NodeImage: it reports pulls": {
+			onA, patchStatus("NodeImage", "", "node-a", `{"status":{"desired":1,"pulling":1}}`), "",
 		},
-		"status of an empty NodeImage": {
-			why:   "without a spec, which the kind does not require",
-			as:    onC,
-			write: patchStatus("NodeImage", "", "node-c", `{"status":{"desired":0}}`),
+		"status of an empty NodeImage: without a spec, which the kind does not require": {
+			onC, patchStatus("NodeImage", "", "node-c", `{"status":{"desired":0}}`), "",
 		},
-		"status of another's NodeImage": {
-			why:     "pulls there would seem to have ended",
-			as:      onA,
-			write:   patchStatus("NodeImage", "", "node-b", `{"status":{"desired":1}}`),
-			refused: "of this node",
+		"status of another's NodeImage: pulls there would seem to have ended": {
+			onA, patchStatus("NodeImage", "", "node-b", `{"status":{"desired":1}}`), "of this node",
 		},
-		"status of its request": {
-			why:   "it reports restarts",
-			as:    onA,
-			write: patchStatus("ContainerRecreateRequest", "shop", "again-a", `{"status":{"phase":"Recreating"}}`),
+		"status of its request: it reports restarts": {
+			onA, patchStatus("ContainerRecreateRequest", "shop", "again-a", `{"status":{"phase":"Recreating"}}`), "",
 		},
-		"status of another's request": {
-			why:     "a restart there would seem to be over",
-			as:      onA,
-			write:   patchStatus("ContainerRecreateRequest", "shop", "again-b", `{"status":{"phase":"Completed"}}`),
-			refused: "of this node",
+		"status of another's request: a restart there would seem to be over": {
+			onA, patchStatus("ContainerRecreateRequest", "shop", "again-b", `{"status":{"phase":"Completed"}}`), "of this node",
 		},
-		"status of its NodePodProbe": {
-			why:   "it reports results of probes",
-			as:    onA,
-			write: patchStatus("NodePodProbe", "", "node-a", `{"status":{"podProbeStatuses":[]}}`),
+		"status of its NodePodProbe: it reports results of probes": {
+			onA, patchStatus("NodePodProbe", "", "node-a", `{"status":{"podProbeStatuses":[]}}`), "",
 		},
-		"status of another's NodePodProbe": {
-			why:     "results there would mark pods",
-			as:      onA,
-			write:   patchStatus("NodePodProbe", "", "node-b", `{"status":{"podProbeStatuses":[]}}`),
-			refused: "of this node",
+		"status of another's NodePodProbe: results there would mark pods": {
+			onA, patchStatus("NodePodProbe", "", "node-b", `{"status":{"podProbeStatuses":[]}}`), "of this node",
 		},
-		"a token of no node": {
-			why:     "one that was made by hand is bound to no pod",
-			as:      unbound,
-			write:   annotate("pod-a", "{}"),
-			refused: "bound to a pod",
+		"a token of no node: one that was made by hand is bound to no pod": {
+			unbound, annotate("pod-a", "{}"), "bound to a pod",
 		},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := test.write(t.Context(), test.as)
 			if test.refused == "" && err != nil || test.refused != "" && !refusedByPolicy(err, test.refused) {
-				t.Errorf("%s: %v, want %q", test.why, err, test.refused)
+				t.Errorf("%v, want %q", err, test.refused)
 			}
 		})
 	}

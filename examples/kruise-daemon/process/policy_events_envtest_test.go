@@ -31,70 +31,62 @@ func testEvents(t *testing.T, p policyGround, onA runtimeclient.Client) {
 	const taken = `{"message":"forged","reason":"Started","type":"Normal",` +
 		`"source":{"component":"kruise-daemon-crr","host":"node-a"},"reportingComponent":"kruise-daemon-crr","reportingInstance":"node-a"}`
 	cases := map[string]struct {
-		why     string
 		write   write
 		refused string
 	}{
-		"its event": {"events name their node", createEvent(event("", "kruise-daemon-crr", "node-a")), ""},
-		"once more": {
-			"the recorder counts repeats",
+		"its event: events name their node": {createEvent(event("", "kruise-daemon-crr", "node-a")), ""},
+		"once more: the recorder counts repeats": {
 			patchEvent("mine", `{"count":2,"lastTimestamp":"2026-01-01T00:00:00Z","message":"b"}`), "",
 		},
-		"of another node": {
-			"users would look at the wrong node", createEvent(event("", "kruise-daemon-crr", "node-b")), "of this node",
+		"of another node: users would look at the wrong node": {
+			createEvent(event("", "kruise-daemon-crr", "node-b")), "of this node",
 		},
-		"by another instance": {
-			"kubectl prints it", createEvent(func() runtimeclient.Object {
+		"by another instance: kubectl prints it": {
+			createEvent(func() runtimeclient.Object {
 				e := event("", "kruise-daemon-crr", "node-a")
 				e.ReportingInstance = "node-b"
 				return e
 			}()), "that it reports",
 		},
-		"of the newer API": {"it has no host", createEvent(newEvent("kruise-daemon-crr", "node-a")), "of this node"},
-		"in the name of the kubelet": {
-			"only the daemon reports in its own name", createEvent(event("", "kubelet", "node-a")), "that it reports",
+		"of the newer API: it has no host": {createEvent(newEvent("kruise-daemon-crr", "node-a")), "of this node"},
+		"in the name of the kubelet: only the daemon reports in its own name": {
+			createEvent(event("", "kubelet", "node-a")), "that it reports",
 		},
-		"with a finalizer": {
-			"nobody would remove it", createEvent(func() runtimeclient.Object {
+		"with a finalizer: nobody would remove it": {
+			createEvent(func() runtimeclient.Object {
 				e := event("", "kruise-daemon-crr", "node-a")
 				e.Finalizers = []string{"a.b/c"}
 				return e
 			}()), "must not change labels",
 		},
-		"that of another node becomes its own": {
-			"the stored host counts", patchEvent("of-b", taken), "of this node",
+		"that of another node becomes its own: the stored host counts": {patchEvent("of-b", taken), "of this node"},
+		"that of another kubelet becomes its own: the stored host counts": {
+			patchEvent("of-kubelet-b", taken), "of this node",
 		},
-		"that of another kubelet becomes its own": {
-			"the stored host counts", patchEvent("of-kubelet-b", taken), "of this node",
+		"that of the kubelet of its node: the kubelet reports it": {
+			patchEvent("of-kubelet-a", `{"message":"forged"}`), "that it reports",
 		},
-		"that of the kubelet of its node": {
-			"the kubelet reports it", patchEvent("of-kubelet-a", `{"message":"forged"}`), "that it reports",
+		"that of the kubelet of its node, its own now: the stored reporter counts": {
+			patchEvent("of-kubelet-a", taken), "that it reports",
 		},
-		"that of the kubelet of its node, its own now": {
-			"the stored reporter counts", patchEvent("of-kubelet-a", taken), "that it reports",
+		"that of no node: the scheduler reports it": {patchEvent("of-scheduler", taken), "of this node"},
+		"its event goes to another node: the new host counts too": {
+			patchEvent("mine", `{"source":{"host":"node-b"}}`), "of this node",
 		},
-		"that of no node": {
-			"the scheduler reports it", patchEvent("of-scheduler", taken), "of this node",
-		},
-		"its event goes to another node": {
-			"the new host counts too", patchEvent("mine", `{"source":{"host":"node-b"}}`), "of this node",
-		},
-		"its event gets a finalizer": {
-			"nobody would remove it",
+		"its event gets a finalizer: nobody would remove it": {
 			patchEvent("mine", `{"metadata":{"finalizers":["a.b/c"]}}`), "must not change labels",
 		},
-		"its event gets a label": {
-			"tools select by it", patchEvent("mine", `{"metadata":{"labels":{"a":"b"}}}`), "must not change labels",
+		"its event gets a label: tools select by it": {
+			patchEvent("mine", `{"metadata":{"labels":{"a":"b"}}}`), "must not change labels",
 		},
-		"its event gets an annotation": {
-			"tools read it",
+		"its event gets an annotation: tools read it": {
 			patchEvent("mine", `{"metadata":{"annotations":{"a":"b"}}}`), "runtime-containers-meta alone",
 		},
-		"its event has another reason": {
-			"it is another event then", patchEvent("mine", `{"reason":"Started"}`), "reason of an event",
+		"its event has another reason: it is another event then": {
+			patchEvent("mine", `{"reason":"Started"}`), "reason of an event",
 		},
-		"that of the kubelet through the newer API": {
-			"both APIs have the same events", func(ctx context.Context, c runtimeclient.Client) error {
+		"that of the kubelet through the newer API: both APIs have the same events": {
+			func(ctx context.Context, c runtimeclient.Client) error {
 				e := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-kubelet-a"}}
 				return c.Patch(ctx, e, runtimeclient.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`)))
 			}, "that it reports",
@@ -104,7 +96,7 @@ func testEvents(t *testing.T, p policyGround, onA runtimeclient.Client) {
 		t.Run(name, func(t *testing.T) {
 			err := test.write(t.Context(), onA)
 			if test.refused == "" && err != nil || test.refused != "" && !refusedByPolicy(err, test.refused) {
-				t.Errorf("%s: %v, want %q", test.why, err, test.refused)
+				t.Errorf("%v, want %q", err, test.refused)
 			}
 		})
 	}

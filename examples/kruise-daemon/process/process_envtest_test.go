@@ -4,21 +4,16 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -36,7 +31,7 @@ type started struct {
 
 func start(t *testing.T, rc *rest.Config, dir string) *started {
 	t.Helper()
-	port := freePort(t)
+	port := cluster.FreePort(t)
 	o := parse(t, dir, "--addr=127.0.0.1:"+port)
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended error
@@ -53,16 +48,6 @@ func start(t *testing.T, rc *rest.Config, dir string) *started {
 	})
 	t.Cleanup(func() { _ = stop() })
 	return &started{url: "http://127.0.0.1:" + port, stop: stop}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }
 
 // ask gives what an endpoint answers.
@@ -127,7 +112,7 @@ func testHealth(t *testing.T, c *cluster.Cluster) {
 	dir := t.TempDir()
 	runtime := serve(t, dir, "containerd/containerd.sock")
 	d := start(t, as(c, account), dir)
-	eventually(t, func(context.Context) error { return d.answers("/livez", http.StatusOK, "ok") })
+	cluster.Eventually(t, func(context.Context) error { return d.answers("/livez", http.StatusOK, "ok") })
 	if err := d.answers("/healthz", http.StatusInternalServerError,
 		"InformerSynced failed, err: not synced yet"); err != nil {
 		t.Errorf("without rights: %v", err)
@@ -137,20 +122,20 @@ func testHealth(t *testing.T, c *cluster.Cluster) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func(context.Context) error { return d.answers("/healthz", http.StatusOK, "ok") })
+	cluster.Eventually(t, func(context.Context) error { return d.answers("/healthz", http.StatusOK, "ok") })
 	if err := d.answers("/metrics", http.StatusOK, "kruise_daemon_image_pulls_running 0"); err != nil {
 		t.Error(err)
 	}
 
 	runtime.Stop()
-	eventually(t, func(context.Context) error {
+	cluster.Eventually(t, func(context.Context) error {
 		return d.answers("/healthz", http.StatusInternalServerError, "check runtimeConnected failed, err: unix://")
 	})
 	if err := d.answers("/livez", http.StatusOK, "ok"); err != nil {
 		t.Errorf("no restart of the daemon brings the runtime back: %v", err)
 	}
 	runtime.Start()
-	eventually(t, func(context.Context) error { return d.answers("/healthz", http.StatusOK, "ok") })
+	cluster.Eventually(t, func(context.Context) error { return d.answers("/healthz", http.StatusOK, "ok") })
 	if err := d.stop(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
@@ -161,7 +146,7 @@ func testWithoutRights(t *testing.T, c *cluster.Cluster) {
 	dir := t.TempDir()
 	serve(t, dir, "containerd.sock")
 	d := start(t, as(c, "nobody"), dir)
-	eventually(t, func(context.Context) error { return d.answers("/livez", http.StatusOK, "ok") })
+	cluster.Eventually(t, func(context.Context) error { return d.answers("/livez", http.StatusOK, "ok") })
 	if err := d.stop(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
@@ -181,18 +166,5 @@ func testManifests(t *testing.T, c *cluster.Cluster) {
 		if !strings.Contains(said, want) {
 			t.Errorf("there is no %s in\n%s", want, said)
 		}
-	}
-}
-
-func eventually(t *testing.T, check func(context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("%v", errors.Join(err, last))
 	}
 }

@@ -38,71 +38,27 @@ func serve(t *testing.T, dir, socket string) *critest.Runtime {
 	return critest.Serve(t, path)
 }
 
+// The flag names a socket below the directory, and no other will do.
 func TestDetect(t *testing.T) {
-	cases := map[string]struct {
-		why     string
-		sockets []string
-		flag    string
-		want    []string
-		fails   string
-	}{
-		"containerd": {"alone", []string{"containerd.sock"}, "", []string{"containerd.sock"}, ""},
-		"containerd's directory": {
-			why: "alone", sockets: []string{"containerd/containerd.sock"}, want: []string{"containerd/containerd.sock"},
-		},
-		"CRI-O":             {"alone", []string{"crio.sock"}, "", []string{"crio.sock"}, ""},
-		"CRI-O's directory": {"alone", []string{"crio/crio.sock"}, "", []string{"crio/crio.sock"}, ""},
-		"cri-dockerd":       {"alone", []string{"cri-dockerd.sock"}, "", []string{"cri-dockerd.sock"}, ""},
-		"cri-dockerd's directory": {
-			why: "alone", sockets: []string{"cri-dockerd/cri-dockerd.sock"}, want: []string{"cri-dockerd/cri-dockerd.sock"},
-		},
-		"several": {
-			why:     "the first is the default",
-			sockets: []string{"crio/crio.sock", "containerd/containerd.sock"},
-			want:    []string{"containerd/containerd.sock", "crio/crio.sock"},
-		},
-		"none": {"there is nothing to work with", nil, "", nil, "not found container runtime sock"},
-		"elsewhere": {
-			why: "only a flag tells", sockets: []string{"my/runtime.sock"}, fails: "not found container runtime sock",
-		},
-		"the named one": {
-			why:     "exactly that",
-			sockets: []string{"containerd.sock", "my/runtime.sock"},
-			flag:    "my/runtime.sock",
-			want:    []string{"my/runtime.sock"},
-		},
-		"the named one is missing": {
-			why:     "no other will do",
-			sockets: []string{"containerd.sock"},
-			flag:    "my/runtime.sock",
-			fails:   "not found container runtime sock",
-		},
+	dir := t.TempDir()
+	serve(t, dir, "containerd.sock")
+	flags := parse(t, dir, "--socket-file=my/runtime.sock").Runtime
+	if _, err := detect(t.Context(), flags); !errors.Is(err, cri.ErrNoSocket) ||
+		!strings.Contains(err.Error(), "not found container runtime sock") {
+		t.Errorf("without the socket: %v", err)
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for _, socket := range c.sockets {
-				serve(t, dir, socket)
-			}
-			found, err := detect(t.Context(), parse(t, dir, "--socket-file="+c.flag).Runtime)
-			if c.fails != "" {
-				if !errors.Is(err, cri.ErrNoSocket) || !strings.Contains(err.Error(), c.fails) {
-					t.Errorf("%s: %v, want an error with %q", c.why, err, c.fails)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer found.Close()
-			var got []string
-			for _, r := range found.Found {
-				got = append(got, strings.TrimPrefix(r.Endpoint(), "unix://"+dir+"/"))
-			}
-			if strings.Join(got, " ") != strings.Join(c.want, " ") {
-				t.Errorf("%s: %q, want %q", c.why, got, c.want)
-			}
-		})
+	serve(t, dir, "my/runtime.sock")
+	for want, r := range map[string]options.Runtime{"my/runtime.sock": flags, "containerd.sock": parse(t, dir).Runtime} {
+		found, err := detect(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found.Default().Endpoint(); len(found.Found) != 1 || got != "unix://"+filepath.Join(dir, want) {
+			t.Errorf("found %s of %d, want %s", got, len(found.Found), want)
+		}
+		if err := found.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -38,7 +38,10 @@ func TestUnserved(t *testing.T) {
 			warned: []string{"ImageListPullJob", "ImagePullJob"},
 		},
 		"gate": {
-			why: "they are reconciled", args: []string{"--feature-gates=ImagePullJobGate=true"}, has: "ImagePullJob", silent: true,
+			why:    "they are reconciled",
+			args:   []string{"--feature-gates=ImagePullJobGate=true"},
+			has:    "ImagePullJob",
+			silent: true,
 		},
 		"no daemon": {
 			why:    "the gate is not enough",
