@@ -39,6 +39,7 @@ func (r *random) strategy(s *v1beta1.SidecarSet) {
 		u.ScatterStrategy = pick(r,
 			kruise.UpdateScatterStrategy{{Key: "k", Value: "1"}},
 			kruise.UpdateScatterStrategy{{Key: "k", Value: "*"}},
+			kruise.UpdateScatterStrategy{{Key: "k", Value: "*"}, {Key: "l", Value: "*"}, {Key: "k", Value: "*"}},
 			kruise.UpdateScatterStrategy{{Key: "k", Value: "1"}, {Key: "l", Value: "*"}},
 			kruise.UpdateScatterStrategy{{Key: "none", Value: "*"}})
 	}

@@ -274,7 +274,7 @@ func (r *random) unsettle(s *subject) {
 	pod.Status.ContainerStatuses[1].RestartCount = int32(r.Intn(3))
 	for _, key := range []string{"k", "l"} {
 		if r.once(2) {
-			pod.Labels[key] = fmt.Sprint(r.Intn(3))
+			pod.Labels[key] = fmt.Sprint(r.Intn(6))
 		}
 	}
 	s.serves = isReady(pod) && !s.underWay

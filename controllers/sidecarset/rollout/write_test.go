@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -131,15 +132,6 @@ func TestUpdateAnnotations(t *testing.T) {
 				t.Errorf("%s: images (-want +got):\n%s", c.why, diff)
 			}
 		})
-	}
-}
-
-// TestMetadataAlone: annotations reach no running pod by themselves.
-func TestMetadataAlone(t *testing.T) {
-	before := sidecarSet("s", cold("mesh", "mesh:1"))
-	set := edited(before, patches(v1beta1.SidecarSetOverwritePatchPolicy, "k", "set"))
-	if plan := compute(t, input(set, podOf("a", before))); len(plan.Updates) != 0 || plan.Status.UpdatedPods != 1 {
-		t.Errorf("%d updates, status %+v", len(plan.Updates), plan.Status)
 	}
 }
 
@@ -339,4 +331,12 @@ func TestWithoutWebhook(t *testing.T) {
 		compute(t, input(bare, podOf("a", before)))); diff != "" {
 		t.Errorf("(-hashed +not hashed):\n%s", diff)
 	}
+}
+
+func indexOf(pod *corev1.Pod, name string) int {
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	if at < 0 {
+		panic(fmt.Sprintf("pod %s has no container %s", pod.Name, name))
+	}
+	return at
 }
