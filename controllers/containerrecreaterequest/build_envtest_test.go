@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,18 +25,17 @@ const (
 	pending    = v1beta1.ContainerRecreateRequestPending
 	recreating = v1beta1.ContainerRecreateRequestRecreating
 	succeeded  = v1beta1.ContainerRecreateRequestSucceeded
-	failed     = v1beta1.ContainerRecreateRequestFailed
 	completed  = v1beta1.ContainerRecreateRequestCompleted
 
 	finalizer = v1beta1.ContainerRecreateRequestUnreadyAcquiredKey
-	active    = v1beta1.ContainerRecreateRequestActiveKey
+	activeKey = v1beta1.ContainerRecreateRequestActiveKey
 )
 
 // pod makes one with the containers app and log, and waits until it is ready.
 func (b *bench) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	b.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name, Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name, Annotations: map[string]string{}},
 		Spec: corev1.PodSpec{
 			NodeName: nodeName, Containers: []corev1.Container{{Name: "app", Image: "app:1"}, {Name: "log", Image: "log:1"}},
 		},
@@ -44,39 +43,26 @@ func (b *bench) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	for _, f := range change {
 		f(pod)
 	}
-	if err := b.client.Create(b.Context(), pod); err != nil {
+	if err := b.Client.Create(b.Context(), pod); err != nil {
 		b.Fatal(err)
 	}
 	if lifecycle.HasGate(pod, kruise.KruisePodReadyConditionType) {
-		b.status(pod, func(pod *corev1.Pod) { setCondition(pod, kruise.KruisePodReadyConditionType, true) })
+		b.Status(pod, func(pod *corev1.Pod) { setCondition(pod, kruise.KruisePodReadyConditionType, true) })
 	}
 	b.podReady(pod)
 	return pod
 }
-
-// young has the containers of a pod start when it is made.
-func young(pod *corev1.Pod) { pod.Annotations[youngKey] = "" }
 
 // gated has a pod's readiness wait for KruisePodReady.
 func gated(pod *corev1.Pod) {
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
 }
 
-// status changes that of a pod.
-func (b *bench) status(pod *corev1.Pod, change func(*corev1.Pod)) {
-	b.Helper()
-	before := pod.DeepCopy()
-	change(pod)
-	if err := b.client.Status().Patch(b.Context(), pod, client.StrategicMergeFrom(before)); err != nil {
-		b.Fatal(err)
-	}
-}
-
 // podReady waits for a pod to be ready.
 func (b *bench) podReady(pod *corev1.Pod) {
 	b.Helper()
-	b.until(func() error {
-		if err := b.look(pod); err != nil {
+	b.Until(func() error {
+		if err := b.Look(pod); err != nil {
 			return err
 		}
 		if !isTrue(pod, corev1.PodReady) {
@@ -98,7 +84,7 @@ func (b *bench) ask(name string, pod *corev1.Pod, change ...func(*request)) *req
 	if len(faults) > 0 {
 		b.Fatal(faults.ToAggregate())
 	}
-	if err := b.client.Create(b.Context(), r); err != nil {
+	if err := b.Client.Create(b.Context(), r); err != nil {
 		b.Fatal(err)
 	}
 	return r
@@ -107,7 +93,7 @@ func (b *bench) ask(name string, pod *corev1.Pod, change ...func(*request)) *req
 // asked is a request as a user writes it.
 func (b *bench) asked(name string, pod *corev1.Pod, change ...func(*request)) *request {
 	r := &request{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name},
 		Spec: v1beta1.ContainerRecreateRequestSpec{
 			PodName:    pod.Name,
 			Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}},
@@ -130,14 +116,6 @@ func grace(seconds int64) func(*request) {
 	return func(r *request) { r.Spec.Strategy.UnreadyGracePeriodSeconds = &seconds }
 }
 
-func force(r *request) { r.Spec.Strategy.ForceRecreate = true }
-
-func ordered(r *request) { r.Spec.Strategy.OrderedRecreate = true }
-
-func deadline(seconds int64) func(*request) {
-	return func(r *request) { r.Spec.ActiveDeadlineSeconds = &seconds }
-}
-
 func ttl(seconds int32) func(*request) {
 	return func(r *request) { r.Spec.TTLSecondsAfterFinished = &seconds }
 }
@@ -146,7 +124,7 @@ func ttl(seconds int32) func(*request) {
 func (b *bench) phase(r *request, p v1beta1.ContainerRecreateRequestPhase) {
 	b.Helper()
 	patch := fmt.Sprintf(`{"status":{"phase":%q}}`, p)
-	if err := b.client.Status().Patch(b.Context(), r, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := b.Client.Status().Patch(b.Context(), r, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -159,7 +137,7 @@ func ended(message string) func(*request) error {
 			return errors.New("has not ended")
 		case s.Message != message:
 			return fmt.Errorf("ended with %q, want %q", s.Message, message)
-		case r.Labels[active] != "" || len(r.Finalizers) > 0:
+		case r.Labels[activeKey] != "" || len(r.Finalizers) > 0:
 			return fmt.Errorf("is not cleaned up: labels %v, finalizers %v", r.Labels, r.Finalizers)
 		}
 		return nil
@@ -168,14 +146,5 @@ func ended(message string) func(*request) error {
 
 // graceCondition is the one that says since when the pod is out of traffic; nil for none.
 func graceCondition(r *request) *metav1.Condition {
-	return condition(r, v1beta1.ContainerRecreateRequestPreRecreateGrace)
-}
-
-func condition(r *request, t string) *metav1.Condition {
-	for i := range r.Status.Conditions {
-		if r.Status.Conditions[i].Type == t {
-			return ptr.To(r.Status.Conditions[i])
-		}
-	}
-	return nil
+	return meta.FindStatusCondition(r.Status.Conditions, v1beta1.ContainerRecreateRequestPreRecreateGrace)
 }

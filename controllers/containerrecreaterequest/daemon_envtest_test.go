@@ -36,14 +36,14 @@ func podName(o client.Object) string {
 	return ""
 }
 
-// work is a pass of the daemon over the requests of a pod.
-func (n *node) work(ctx context.Context, name string, pod *corev1.Pod) error {
+// work is a pass of the daemon over the requests of a pod. It reports whether any is active.
+func (n *node) work(ctx context.Context, name string, pod *corev1.Pod) (active bool, err error) {
 	if !n.serving {
-		return nil
+		return false, nil
 	}
 	all, err := n.requests(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	gone := func(uid types.UID) bool {
 		return !slices.ContainsFunc(all, func(r *request) bool { return r.UID == uid })
@@ -53,18 +53,19 @@ func (n *node) work(ctx context.Context, name string, pod *corev1.Pod) error {
 	all = slices.DeleteFunc(all, func(r *request) bool { return r.Spec.PodName != name })
 	for _, r := range all {
 		begun := slices.ContainsFunc(n.attempts, func(a containerrestart.Attempt) bool { return a.Request == r.UID })
-		if r.Labels[active] != "true" && !begun {
+		if r.Labels[activeKey] != "true" && !begun {
 			continue
 		}
+		active = active || r.Labels[activeKey] == "true"
 		w := containerrestart.Work{Request: r, Others: all, Attempts: slices.Clone(n.attempts), Now: time.Now()}
 		if pod != nil && pod.UID == podUID(r) {
 			w.Pod, w.Containers = pod, slices.Clone(n.running[pod.UID])
 		}
 		if err := n.do(ctx, r, containerrestart.Next(w)); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return active, nil
 }
 
 // requests are those of the node, in the order of their names.

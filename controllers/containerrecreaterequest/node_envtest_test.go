@@ -4,7 +4,6 @@ package containerrecreaterequest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,8 +17,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -29,9 +30,7 @@ import (
 const (
 	// nodeName is where all pods are.
 	nodeName = "node-1"
-	// youngKey is the annotation of a pod whose containers have just started; those of others have run for an hour.
-	youngKey = "test.kruisekit.dev/young"
-	// tick is how often the node looks at each of its pods, as long as they are few. That asks nothing of the API server.
+	// tick is how often the node looks at a pod with an active request. That asks nothing of the API server.
 	tick = 50 * time.Millisecond
 )
 
@@ -45,14 +44,14 @@ type node struct {
 	mu      sync.Mutex
 	serving bool
 	// holding lets kills begin and not end.
-	holding bool
-	// unready are containers whose probes fail once they have started again, and broken are those that cannot be stopped.
-	unready, broken map[string]bool
-	running         map[types.UID][]containerrestart.Container
-	attempts        []containerrestart.Attempt
-	underWay        []stopping
+	holding  bool
+	running  map[types.UID][]containerrestart.Container
+	attempts []containerrestart.Attempt
+	underWay []stopping
 	// stopped is when containers were stopped, by the names of request and container.
 	stopped map[string][]time.Time
+	// crashed are pods whose containers the test ended.
+	crashed chan event.GenericEvent
 }
 
 // stopping is a kill that has begun.
@@ -63,14 +62,14 @@ type stopping struct {
 
 func newNode(b *bench) *node {
 	n := &node{
-		namespace: b.namespace, unready: map[string]bool{}, broken: map[string]bool{},
-		running: map[types.UID][]containerrestart.Container{}, stopped: map[string][]time.Time{},
+		namespace: b.Namespace, running: map[types.UID][]containerrestart.Container{}, stopped: map[string][]time.Time{},
+		crashed: make(chan event.GenericEvent, 100),
 	}
-	b.run(b.config, func(mgr ctrl.Manager) error {
+	b.Beside(func(mgr ctrl.Manager) error {
 		var err error
 		// What no request can be is stored, too: untyped, it stops no reconciler.
-		n.client, err = client.New(b.config, client.Options{
-			Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache(), Unstructured: true},
+		n.client, err = client.New(b.Config, client.Options{
+			Scheme: b.Scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache(), Unstructured: true},
 		})
 		if err != nil {
 			return err
@@ -79,6 +78,7 @@ func newNode(b *bench) *node {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: podName(o)}}}
 		})
 		return ctrl.NewControllerManagedBy(mgr).Named("node").For(&corev1.Pod{}).Watches(stored.Untyped(gvk()), ofPod).
+			WatchesRawSource(source.Channel(n.crashed, &handler.EnqueueRequestForObject{})).
 			WithOptions(controller.Options{SkipNameValidation: ptr.To(true)}).Complete(n)
 	})
 	return n
@@ -97,6 +97,7 @@ func (n *node) crash(pod *corev1.Pod, container string) {
 			end(c)
 		}
 	})
+	n.crashed <- event.GenericEvent{Object: pod}
 }
 
 // set changes the node between two passes.
@@ -139,22 +140,19 @@ func (n *node) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, e
 			return ctrl.Result{}, err
 		}
 	}
-	if err := n.work(ctx, name.Name, pod); err != nil || pod == nil {
+	active, err := n.work(ctx, name.Name, pod)
+	if err != nil || pod == nil || !active {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: tick * time.Duration(1+len(n.running)/10)}, nil
+	return ctrl.Result{RequeueAfter: tick}, nil
 }
 
 // run starts what does not run.
 func (n *node) run(pod *corev1.Pod) {
 	now := time.Now()
 	if n.running[pod.UID] == nil {
-		since := now
-		if _, is := pod.Annotations[youngKey]; !is {
-			since = now.Add(-time.Hour)
-		}
 		for _, c := range pod.Spec.Containers {
-			n.running[pod.UID] = append(n.running[pod.UID], started(pod, c.Name, 0, since))
+			n.running[pod.UID] = append(n.running[pod.UID], started(pod, c.Name, 0, now.Add(-time.Hour)))
 		}
 	}
 	for i := range n.running[pod.UID] {
@@ -184,10 +182,6 @@ func (n *node) stop(pod types.UID) {
 		if podUID(s.request) != pod {
 			return false
 		}
-		if n.broken[s.kill.Container] {
-			n.done(s.request.UID, s.kill.Container, errors.New("it does not stop"))
-			return true
-		}
 		if c := containerIn(n.running[pod], s.kill.Container); c != nil && c.ID == s.kill.ContainerID &&
 			c.State == containerrestart.StateRunning {
 			end(c)
@@ -216,7 +210,7 @@ func (n *node) tell(ctx context.Context, pod *corev1.Pod) error {
 	for _, c := range n.running[pod.UID] {
 		s := corev1.ContainerStatus{Name: c.Name, ContainerID: c.ID, RestartCount: c.RestartCount}
 		if c.State == containerrestart.StateRunning {
-			s.Ready = c.RestartCount == 0 || !n.unready[c.Name]
+			s.Ready = true
 			s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.Started.Truncate(time.Second))}
 		} else {
 			s.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: c.ExitCode, Reason: c.Reason, ContainerID: c.ID}
