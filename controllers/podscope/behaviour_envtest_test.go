@@ -3,11 +3,8 @@
 package podscope_test
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,195 +18,49 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/podscope"
 )
 
-// From the creation of a set to the first pod that is sent; sets that come at once are written together.
+// Pods of a set are sent to the webhook from its creation until its deletion, and pods of no set never.
 func testLatency(b *bench) {
 	b.create()
 	b.start(b.overURL())
 	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
-	namespace := b.Namespace(b.T)
-	b.dryRun(namespace, "nobodys")
-	const tries = 8
-	took := make([]time.Duration, 0, tries)
-	for i := range tries {
-		app := fmt.Sprintf("app-%d", i)
-		b.set(app, app)
-		began := time.Now()
-		b.until("a pod of "+app+" is not sent", func() bool {
-			b.dryRun(namespace, app)
-			return b.sent(app) > 0
-		})
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	b.Logf("from the set to the first pod sent: median %s, p99 %s, %d writes for %d sets",
-		took[tries/2], took[tries-1], b.written(), tries)
-
-	before := b.written()
-	for i := range 40 {
-		b.set(fmt.Sprintf("many-%d", i), fmt.Sprintf("many-%d", i))
-	}
-	b.until("the last of many is not sent", func() bool {
-		b.dryRun(namespace, "many-39")
-		return b.sent("many-39") > 0
+	b.dryRun(b.Namespace, "nobodys")
+	b.set("app")
+	b.until("a pod of the set is not sent", func() bool {
+		b.dryRun(b.Namespace, "app")
+		return b.sent("app") > 0
 	})
-	b.Logf("%d writes for 40 sets at once", b.written()-before)
-	if n := b.written() - before; n > 30 {
-		b.Errorf("%d writes for 40 sets at once", n)
-	}
 	if b.sent("nobodys") > 0 {
 		b.Error("a pod that nothing selects was sent")
 	}
 	if err := b.Client.DeleteAllOf(b.Context(), &v1beta1.SidecarSet{}); err != nil {
 		b.Fatal(err)
 	}
-	b.until("pods of sets that are gone are sent", func() bool {
-		before := b.sent("app-0")
-		b.dryRun(namespace, "app-0")
-		return b.sent("app-0") == before
+	b.until("pods of a set that is gone are sent", func() bool {
+		before := b.sent("app")
+		b.dryRun(b.Namespace, "app")
+		return b.sent("app") == before
 	})
 }
 
-// A client puts the object back to what is written elsewhere, whenever it is not that. Both would write all day; this
-// side does so less and less, says why, and does not stop doing what it is there for.
-func testAdversary(b *bench) {
-	c := b.create()
-	stop, undone := b.undo(func(now *configuration) bool {
-		if len(now.Webhooks) == 0 && len(now.Annotations) == 0 {
-			return false
-		}
-		now.Webhooks, now.Annotations = nil, nil
-		return true
-	}, c.Name)
-	b.start(b.overURL())
-	b.until("it gave up", func() bool { return undone() >= 4 })
-	b.until("no event says so", func() bool {
-		select {
-		case e := <-b.events.Events:
-			return strings.Contains(e, "PodScopeUndone")
-		default:
-			return false
-		}
-	})
-	writes, reverts := b.written(), undone()
-	b.Logf("%d writes and %d reverts", writes, reverts)
-	if writes > 2*reverts+2 {
-		b.Errorf("%d writes for %d reverts", writes, reverts)
-	}
-	// The pauses are 1, 2, 4 seconds by now: a new set is not kept waiting by them.
-	began := time.Now()
-	b.set("new", "new")
-	b.until("a new set waits for the quarrel", func() bool { return undone() > reverts })
-	b.Logf("a new set was written after %s", time.Since(began))
-	stop()
-	b.until("there are no entries in the end", func() bool { return len(b.read().Webhooks) == 1 })
-}
-
-// undo changes the configuration whenever another client has, as another controller would.
-func (b *bench) undo(change func(*configuration) bool, name string) (stop func(), times func() int) {
-	b.Helper()
-	watching, err := client.NewWithWatch(b.Config, client.Options{Scheme: b.scheme})
-	if err != nil {
+// Sets are followed also where their kind is installed after the start.
+func testLateKind(b *bench) {
+	b.create()
+	o := b.overURL()
+	o.LookFor = 50 * time.Millisecond
+	b.start(o)
+	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
+	if err := b.cluster.InstallCRDs(b.Context(), "../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"); err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(b.Context())
-	events, err := watching.Watch(ctx, &admissionregistrationv1.MutatingWebhookConfigurationList{},
-		client.MatchingFields{"metadata.name": name})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var mu sync.Mutex
-	n := 0
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range events.ResultChan() {
-			now, is := e.Object.(*configuration)
-			if !is || !change(now) {
-				continue
-			}
-			if watching.Update(ctx, now) == nil {
-				mu.Lock()
-				n++
-				mu.Unlock()
-			}
-		}
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		events.Stop()
-		<-done
+	b.set("late")
+	b.until("the set is not in", func() bool {
+		return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'late'")
 	})
-	b.Cleanup(stop)
-	return stop, func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		return n
-	}
 }
 
-// A cloud adds requirements to every entry, and an admin has another policy. Both stay, and no reconciler writes
-// against them.
-func testEnforcer(b *bench) {
-	c := b.create()
-	theirs := metav1.LabelSelectorRequirement{
-		Key: "cloud.example.com/managed", Operator: metav1.LabelSelectorOpDoesNotExist,
-	}
-	_, times := b.undo(func(now *configuration) bool {
-		changed := false
-		for i := range now.Webhooks {
-			s := now.Webhooks[i].NamespaceSelector
-			if !slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
-				return r.Key == theirs.Key
-			}) {
-				s.MatchExpressions, changed = append(s.MatchExpressions, theirs), true
-				now.Webhooks[i].FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
-			}
-		}
-		return changed
-	}, c.Name)
-	b.start(b.overURL())
-	b.until("nothing was enforced", func() bool { return times() == 1 })
-	for i := range 5 {
-		app := fmt.Sprintf("app-%d", i)
-		b.set(app, app)
-		b.until("the set is not in", func() bool {
-			return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'"+app+"'")
-		})
-	}
-	w := b.read().Webhooks[0]
-	if times() != 1 || *w.FailurePolicy != admissionregistrationv1.Ignore ||
-		len(w.NamespaceSelector.MatchExpressions) != 3 {
-		b.Errorf("enforced %d times: %s %+v", times(), *w.FailurePolicy, w.NamespaceSelector)
-	}
-	if n := b.written(); n > 8 {
-		b.Errorf("%d writes for five sets", n)
-	}
-	told := 0
-	for len(b.events.Events) > 0 {
-		if strings.Contains(<-b.events.Events, "set its failurePolicy to Ignore, which was Fail") {
-			told++
-		}
-	}
-	if told != 1 {
-		b.Errorf("told %d times that a policy was changed", told)
-	}
-}
-
-// With a service, the CA is that of the main configuration, from the first moment of an entry.
+// With a service, the CA is that of the main configuration.
 func testAuthority(b *bench) {
-	c := b.create()
-	var mu sync.Mutex
-	var without []string
-	b.undo(func(now *configuration) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, w := range now.Webhooks {
-			if len(w.ClientConfig.CABundle) == 0 {
-				without = append(without, w.Name)
-			}
-		}
-		return false
-	}, c.Name)
+	b.create()
 	b.start(podscope.Options{})
 	main := &configuration{ObjectMeta: metav1.ObjectMeta{Name: podscope.DefaultMainConfiguration}, Webhooks: []entry{{
 		Name:                    "mcloneset.kb.io",
@@ -222,14 +73,7 @@ func testAuthority(b *bench) {
 	if err := b.Client.Create(b.Context(), main); err != nil {
 		b.Fatal(err)
 	}
-	b.until("the missing CA is not reported", func() bool {
-		select {
-		case e := <-b.events.Events:
-			return strings.Contains(e, "no configuration has a CA")
-		default:
-			return false
-		}
-	})
+	b.until("the missing CA is not reported", func() bool { return b.emitted("no configuration has a CA") })
 	if n := b.written(); n > 0 {
 		b.Errorf("%d writes without a CA", n)
 	}
@@ -244,35 +88,6 @@ func testAuthority(b *bench) {
 	if string(got.CABundle) != string(ca) || got.Service == nil || *got.Service.Path != "/mutate-pod" {
 		b.Errorf("%+v", got)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(without) > 0 {
-		b.Errorf("there were entries without a CA: %v", without)
-	}
-}
-
-// Without the webhook there are no entries, also of an earlier time; those of others stay.
-func testOff(b *bench) {
-	c := b.create()
-	entryOf := func(name string) entry {
-		return entry{
-			Name:                    name,
-			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: ptr.To(b.hook.URL)},
-		}
-	}
-	c.Webhooks = []entry{entryOf("mpod.kb.io"), entryOf("theirs.example.com"), entryOf("mpod-open-0a1b2c3d.kb.io")}
-	if err := b.Client.Update(b.Context(), c); err != nil {
-		b.Fatal(err)
-	}
-	o := b.overURL()
-	o.Off = true
-	b.start(o)
-	b.until("entries are left", func() bool {
-		w := b.read().Webhooks
-		return len(w) == 1 && w[0].Name == "theirs.example.com"
-	})
 }
 
 // A set that the Go type cannot hold is in the way of no other.
@@ -284,7 +99,7 @@ func testMalformed(b *bench) {
 		client.FieldOwner("test"), client.ForceOwnership); err != nil && !strings.Contains(err.Error(), "cannot unmarshal") {
 		b.Fatal(err)
 	}
-	b.set("web", "web")
+	b.set("web")
 	b.start(b.overURL())
 	b.until("sets are missing", func() bool {
 		w := b.read().Webhooks
@@ -292,9 +107,9 @@ func testMalformed(b *bench) {
 	})
 }
 
-// A configuration that is missing or deleted is created at once, and one that is reset is repaired within a second.
+// A configuration that is missing is created at once, also after a deletion, which is reported.
 func testMissing(b *bench) {
-	b.set("web", "web")
+	b.set("web")
 	b.start(b.overURL())
 	there := func() bool {
 		c := &configuration{}
@@ -302,88 +117,34 @@ func testMissing(b *bench) {
 			len(c.Webhooks) == 1
 	}
 	b.until("it is not created", there)
-	var took []time.Duration
-	for i := range 3 {
-		c := b.read()
-		began := time.Now()
-		if i%2 == 0 {
-			if err := b.Client.Delete(b.Context(), c); err != nil {
-				b.Fatal(err)
-			}
-		} else {
-			c.Webhooks, c.Annotations = nil, nil
-			if err := b.Client.Update(b.Context(), c); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.until("it does not come back", there)
-		took = append(took, time.Since(began))
+	if err := b.Client.Delete(b.Context(), b.read()); err != nil {
+		b.Fatal(err)
 	}
-	b.Logf("deletions and resets in a row were repaired after %s", took)
-	if took[0] > time.Second || took[1] > 2*time.Second { // the machine may be busy
-		b.Errorf("the first ones after %s", took[:2])
+	b.until("it does not come back", there)
+	if n := b.written(); n != 2 {
+		b.Errorf("%d writes for a creation and a repair", n)
 	}
-	if n := b.written(); n != 4 {
-		b.Errorf("%d writes for a creation and 3 repairs", n)
-	}
-	reported := 0
-	b.until("it is not reported", func() bool { // after the write
-		for len(b.events.Events) > 0 {
-			if strings.Contains(<-b.events.Events, "PodScopeUndone") {
-				reported++
-			}
-		}
-		return reported >= 3
-	})
-	if reported != 3 {
-		b.Errorf("%d events for 3 repairs", reported)
-	}
+	b.until("it is not reported", func() bool { return b.emitted("PodScopeUndone") })
 }
 
-// The leader alone writes. The next leader finds the entries as they should be, and writes nothing.
-func testReplicas(b *bench) {
-	b.create()
-	b.set("web", "web")
-	namespace := b.Namespace(b.T)
-	stops := map[int]func(){}
-	elected := map[int]<-chan struct{}{}
-	for number := range 2 {
-		mgr, stop := b.replica(number, b.overURL(), b.leading(namespace))
-		stops[number], elected[number] = stop, mgr.Elected()
-	}
-	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
-	first := b.writer()
-	if first < 0 || b.written() != 1 {
-		b.Fatalf("%d writes by %v", b.written(), b.by)
-	}
-	stops[first]()
+// emitted reports whether the next event has a text.
+func (b *bench) emitted(text string) bool {
 	select {
-	case <-elected[1-first]:
-	case <-b.Context().Done():
-		b.Fatal("the other replica does not lead")
-	}
-	b.set("shop", "shop")
-	b.until("the next leader writes nothing", func() bool {
-		return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'shop'")
-	})
-	if b.by[first] != 1 || b.by[1-first] != 1 {
-		b.Errorf("writes by replica: %v", b.by)
+	case e := <-b.events.Events:
+		return strings.Contains(e, text)
+	default:
+		return false
 	}
 }
 
-// Sets are followed also where their kind is installed after the start.
-func testLateKind(b *bench) {
-	b.create()
-	crd := b.uninstall()
+// Without sets and configurations, whose events would start a pass, the entries are written and in force all the same:
+// controllers wait for them.
+func testInForce(b *bench) {
+	var inForce atomic.Bool
 	o := b.overURL()
-	o.LookFor = 50 * time.Millisecond
+	o.InForce = func() { inForce.Store(true) }
 	b.start(o)
-	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
-	b.install(crd)
-	b.set("late", "late")
-	b.until("the set is not in", func() bool {
-		return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'late'")
-	})
+	b.until("the entries are not in force", inForce.Load)
 }
 
 // The pods of a namespace are sent from its first object on until minutes after the last one is gone, and those of
@@ -394,7 +155,7 @@ func testNamespace(b *bench) {
 	o := b.overURL()
 	o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	b.start(o)
-	namespace, other := b.Namespace(b.T), b.Namespace(b.T)
+	namespace, other := b.Namespace, b.cluster.Namespace(b.T)
 	newSpread := func(name string) *v1beta1.WorkloadSpread {
 		spread := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		spread.Spec.TargetReference = &v1beta1.TargetReference{APIVersion: "batch/v1", Kind: "Job", Name: name}
@@ -410,7 +171,7 @@ func testNamespace(b *bench) {
 		return b.sent("mine") > 0
 	})
 	before := b.written()
-	for i := range 20 {
+	for i := range 5 {
 		if err := b.Client.Delete(b.Context(), newSpread(fmt.Sprintf("further-%d", i))); err != nil {
 			b.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func testLost(b *bench) {
 	o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	b.start(o)
 	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
-	limited, err := client.New(b.limited, client.Options{Scheme: b.scheme})
+	limited, err := client.New(b.Config, client.Options{Scheme: b.Scheme})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -38,9 +38,8 @@ func testLost(b *bench) {
 	if err := w.Cover(b.Context(), refused); err != nil {
 		b.Fatal(err)
 	}
-	namespace := b.Namespace(b.T)
 	b.until("its pods are not sent", func() bool {
-		b.dryRun(namespace, "refused")
+		b.dryRun(b.Namespace, "refused")
 		return b.sent("refused") > 0
 	})
 	left := func() bool {
@@ -53,7 +52,7 @@ func testLost(b *bench) {
 	}
 	before := b.written()
 	later.Store(int64(time.Hour))
-	b.set("wakes", "wakes")
+	b.set("wakes")
 	b.until("the entry is left", func() bool { return !left() })
 	if n := b.written() - before; n > 2 {
 		b.Errorf("%d writes", n)
@@ -61,7 +60,7 @@ func testLost(b *bench) {
 	calls := b.sent("refused")
 	b.until("its pods are still sent", func() bool {
 		calls = b.sent("refused")
-		b.dryRun(namespace, "refused")
+		b.dryRun(b.Namespace, "refused")
 		return b.sent("refused") == calls
 	})
 }
