@@ -2,7 +2,6 @@ package broadcastjob_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -67,33 +66,5 @@ func TestCostOneByOne(t *testing.T) {
 	}
 	if writes != 2*10+1 {
 		t.Errorf("%d writes for 10 pods, want two for each and one for the start", writes)
-	}
-}
-
-// A paused job, a failed one, one that waits and one that was rejected cost nothing while nothing happens.
-func TestIdle(t *testing.T) {
-	for name, changes := range map[string][]func(*v1beta1.BroadcastJob){
-		"paused":         {paused(true)},
-		"failed":         {policy(v1beta1.FailurePolicyTypeFailFast)},
-		"paused by pods": {policy(v1beta1.FailurePolicyTypePause)},
-		"invalid":        {parallelism("many")},
-		"waits":          {parallelism("0")},
-		"with an end":    {deadline(100000), parallelism("0")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := newModel(t, "a b", broadcastjob.Options{})
-			m.ends["a"] = "failed"
-			m.create(changes...)
-			for range 8 {
-				m.turn()
-			}
-			m.Server.Requests()
-			m.restart(m.Server)
-			m.Reconcile()
-			m.Reconcile()
-			if requests := m.Server.Requests(); len(requests) > 0 {
-				t.Errorf("requests %s", strings.Join(requests, ", "))
-			}
-		})
 	}
 }

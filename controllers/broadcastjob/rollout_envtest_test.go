@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,29 +49,6 @@ func testLife(b *bench) {
 		}
 		return nil
 	})
-	b.quiet(job)
-}
-
-// testFailFast ends a job with its first failed pod: the others are deleted, and no event of a node changes that.
-func testFailFast(b *bench) {
-	b.addNodes("a", "b")
-	b.start(broadcastjob.Options{})
-	job := b.create()
-	b.runs("a b")
-	b.bind("b")
-	b.end("a", corev1.PodFailed)
-	b.is(job, "failed: desired 2, active 0, succeeded 0, failed 2")
-	b.Until(func() error {
-		if pod := b.pods()["b"]; pod != nil && pod.DeletionTimestamp == nil {
-			return errors.New("a pod still runs")
-		}
-		return nil
-	})
-	b.addNodes("c")
-	b.Still()
-	if pod := b.pods()["c"]; pod != nil {
-		b.Error("a job that has failed creates a pod")
-	}
 	b.quiet(job)
 }
 
@@ -115,35 +93,6 @@ func testNodes(b *bench) {
 	}, "disks everywhere")
 	b.addNodes("d")
 	b.is(first, "running: desired 1, active 1, succeeded 1, failed 0")
-}
-
-// testContinue: with the failure policy Continue a job ends with a failed pod, and runs on a node that was cordoned.
-func testContinue(b *bench) {
-	b.addNodes("a", "b", "c")
-	b.patch(b.node("c"), `{"spec":{"unschedulable":true}}`)
-	b.start(broadcastjob.Options{})
-	job := b.create(func(j *v1beta1.BroadcastJob) { j.Spec.FailurePolicy.Type = v1beta1.FailurePolicyTypeContinue })
-	b.runs("a b")
-	b.end("a", corev1.PodFailed)
-	b.is(job, "running: desired 2, active 1, succeeded 0, failed 1")
-	b.patch(b.node("c"), `{"spec":{"unschedulable":null}}`)
-	b.runs("a b c")
-	b.end("b", corev1.PodSucceeded)
-	b.end("c", corev1.PodSucceeded)
-	b.is(job, "completed: desired 3, active 0, succeeded 2, failed 1")
-}
-
-// testBound: without the scheduler pods name their node.
-func testBound(b *bench) {
-	b.addNodes("a")
-	b.start(broadcastjob.Options{Bind: true})
-	job := b.create()
-	b.runs("a")
-	if pod := b.pods()["a"]; pod.Spec.NodeName != b.name("a") || pod.Spec.Affinity != nil {
-		b.Errorf("spec %+v", pod.Spec)
-	}
-	b.end("a", corev1.PodSucceeded)
-	b.is(job, "completed: desired 1, active 0, succeeded 1, failed 0")
 }
 
 // testFaults: requests that fail, or whose answers are lost, run no node twice.
@@ -202,4 +151,44 @@ func testRejected(b *bench) {
 	})
 	b.patch(job, `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"check:1"}]}}}}`)
 	b.is(job, "running: desired 2, active 2, succeeded 0, failed 0")
+}
+
+// testRestartRunning restarts the manager while pods run: nothing is written, and the job goes on.
+func testRestartRunning(b *bench) {
+	b.addNodes("a", "b")
+	stop := b.start(broadcastjob.Options{})
+	job := b.create(parallelism("1"))
+	b.is(job, "running: desired 2, active 1, succeeded 0, failed 0")
+	b.Still()
+	stop()
+	b.Asked()
+	stop = b.start(broadcastjob.Options{})
+	b.Still()
+	if asked := writes(b.Asked()); len(asked) > 0 {
+		b.Errorf("a restart costs %q", asked)
+	}
+	stop()
+	b.end("a", corev1.PodSucceeded) // while no manager runs
+	b.start(broadcastjob.Options{})
+	b.runs("a b")
+	b.end("b", corev1.PodSucceeded)
+	b.is(job, "completed: desired 2, active 0, succeeded 2, failed 0")
+}
+
+// testTimeToLive: a job is deleted after its end, though the manager restarts.
+func testTimeToLive(b *bench) {
+	b.addNodes("a")
+	stop := b.start(broadcastjob.Options{})
+	job := b.create(ttl(2))
+	b.runs("a")
+	b.end("a", corev1.PodSucceeded)
+	b.is(job, "completed: desired 1, active 0, succeeded 1, failed 0")
+	stop()
+	b.start(broadcastjob.Options{})
+	b.Until(func() error {
+		if err := b.Look(job); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the job is still there: %w", errors.Join(err, errors.New("no deletion")))
+		}
+		return nil
+	})
 }
