@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,7 +46,7 @@ func newBench(t *testing.T, labels map[string]string) *bench {
 	if err := b.Client.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.delete(node) })
+	t.Cleanup(func() { _ = b.Client.Delete(context.WithoutCancel(b.Context()), node) })
 	return b
 }
 
@@ -59,36 +58,17 @@ func start(t *testing.T) *bench {
 	return b
 }
 
-func virtual(t *testing.T) *bench {
-	t.Helper()
-	b := newBench(t, map[string]string{kruise.NodeTypeKey: kruise.NodeTypeVirtualKubelet})
-	b.reconcile(sidecarterminator.Options{}, plain)
-	return b
-}
-
 func plain(c client.WithWatch) client.Client { return c }
 
-// ahead are the options of a reconciler whose clock is so much ahead.
-func ahead(d time.Duration) sidecarterminator.Options {
-	return sidecarterminator.Options{Now: func() time.Time { return time.Now().Add(d) }}
-}
-
-func (b *bench) reconcile(o sidecarterminator.Options, wrap func(client.WithWatch) client.Client) (stop func()) {
+func (b *bench) reconcile(o sidecarterminator.Options, wrap func(client.WithWatch) client.Client) {
 	b.Helper()
-	return b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
+	b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
 		r, err := sidecarterminator.New(wrap(c), o)
 		if err != nil {
 			return err
 		}
 		return r.SetupWithManager(b.Context(), mgr, controller.Options{MaxConcurrentReconciles: 3})
 	})
-}
-
-// delete removes what is not in the namespace, after the test.
-func (b *bench) delete(o client.Object) {
-	if err := b.Client.Delete(context.WithoutCancel(b.Context()), o); client.IgnoreNotFound(err) != nil {
-		b.Error(err)
-	}
 }
 
 // pod has a main container and sidecars of these kinds, all running.

@@ -84,21 +84,9 @@ func ended(code int32) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: stamp(0)}}
 }
 
-// unheard has a container without a status.
-func (p part) unheard() part {
-	p.status = nil
-	return p
-}
-
 // unstarted has a container that never ran.
 func (p part) unstarted() part {
 	p.status.ContainerID = ""
-	return p
-}
-
-// with changes the spec.
-func (p part) with(change func(*corev1.Container)) part {
-	change(&p.spec)
 	return p
 }
 

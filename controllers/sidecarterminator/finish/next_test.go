@@ -1,8 +1,11 @@
 package finish_test
 
 import (
+	gocmp "cmp"
 	"encoding/json"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,340 +69,218 @@ func created(p finish.Action) *request {
 
 func is(names ...string) []string { return names }
 
+// parsed is a pod of containers as "name=state+variable+...". The states are run, a waiting reason, and an exit code;
+// the variables are kill, image and ignore. A container with "new" never ran, one with "unheard" has no status.
+func parsed(policy corev1.RestartPolicy, text string) *corev1.Pod {
+	var parts []part
+	for container := range strings.FieldsSeq(text) {
+		name, rest, _ := strings.Cut(container, "=")
+		words := strings.Split(rest, "+")
+		state := waitingFor(words[0])
+		if code, err := strconv.Atoi(words[0]); err == nil {
+			state = ended(int32(code))
+		} else if words[0] == "run" {
+			state = running()
+		}
+		p := sidecar(name, state)
+		for _, word := range words[1:] {
+			switch word {
+			case "new":
+				p = p.unstarted()
+			case "unheard":
+				p.status = nil
+			default:
+				p.spec.Env = append(p.spec.Env, sidecar(name, state, variables()[word]).spec.Env...)
+			}
+		}
+		parts = append(parts, p)
+	}
+	return newPod(policy, parts...)
+}
+
+func variables() map[string]string {
+	return map[string]string{"kill": killEnv, "image": imageEnv, "ignore": ignoreEnv}
+}
+
 func TestNext(t *testing.T) {
 	const (
 		succeeded = v1beta1.ContainerRecreateRequestSucceeded
 		failed    = v1beta1.ContainerRecreateRequestFailed
 		pending   = v1beta1.ContainerRecreateRequestPending
+		noDaemon  = "daemon has not responded for a long time"
+		waits     = "RequestUnderWay sidecar-termination-u1"
+		one       = "main=0 s1=run+kill"
 	)
-	three := func(one, two, third corev1.ContainerState) *corev1.Pod {
-		return newPod(never, mainOf("main", ended(0)), sidecar("s1", one, killEnv), sidecar("s2", two, killEnv),
-			sidecar("s3", third, killEnv, ignoreEnv))
+	phase := func(p corev1.PodPhase) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Status.Phase = p } }
+	env := func(change func(*corev1.EnvVar)) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			env := pod.Spec.Containers[1].Env
+			change(&env[len(env)-1])
+		}
 	}
+	restarts := func(p corev1.ContainerRestartPolicy) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Spec.Containers[0].RestartPolicy = &p }
+	}
+	undated := over(made("s1"), 30, "")
+	undated.Status.CompletionTime, undated.CreationTimestamp = nil, stamp(90)
 	for name, c := range map[string]struct {
-		why     string
-		pod     *corev1.Pod
+		policy  corev1.RestartPolicy // Never where it is empty
+		pod     string
+		change  func(*corev1.Pod)
 		node    *corev1.Node // a real one where it is nil
 		request *request
 		want    outcome
 	}{
-		"main runs": {
-			why:  "it may still need its sidecar",
-			pod:  newPod(never, mainOf("main", running()), sidecar("s1", running(), killEnv)),
-			want: outcome{},
+		"a main container that runs may need its sidecar": {pod: "main=run s1=run+kill"},
+		"a main container failed and never starts again":  {pod: "main=1 s1=run+kill", want: outcome{Stop: is("s1")}},
+		"nothing is left to stop":                         {pod: "main=1 s1=0+kill"},
+		"a main container starts again":                   {policy: onFailure, pod: "main=1 s1=run+kill"},
+		"a main container did not fail":                   {policy: onFailure, pod: one, want: outcome{Stop: is("s1")}},
+		"one request names all": {
+			policy: onFailure, pod: "m1=0 m2=0 s1=run+kill s2=run+kill", want: outcome{Stop: is("s1", "s2")},
 		},
-		"main failed": {
-			why:  "it never starts again",
-			pod:  newPod(never, mainOf("main", ended(1)), sidecar("s1", running(), killEnv)),
-			want: outcome{Stop: is("s1")},
+		"what has ended needs no request": {
+			policy: onFailure, pod: "m1=0 m2=0 s1=0+kill s2=run+kill", want: outcome{Stop: is("s2")},
 		},
-		"main succeeded": {
-			why:  "it never starts again",
-			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
-			want: outcome{Stop: is("s1")},
+		"the other main container runs": {policy: onFailure, pod: "m1=0 m2=run s1=run+kill"},
+		"sidecars whose exit counts come first": {
+			pod: "main=0 s1=run+kill s2=run+kill s3=run+kill+ignore", want: outcome{Stop: is("s1", "s2")},
 		},
-		"all ended": {
-			why:  "nothing is left to stop",
-			pod:  newPod(never, mainOf("main", ended(1)), sidecar("s1", ended(0), killEnv)),
-			want: outcome{},
-		},
-		"main starts again": {
-			why:  "it failed, and needs its sidecar once more",
-			pod:  newPod(onFailure, mainOf("main", ended(1)), sidecar("s1", running(), killEnv)),
-			want: outcome{},
-		},
-		"main done on failure": {
-			why:  "it did not fail, so it never starts again",
-			pod:  newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
-			want: outcome{Stop: is("s1")},
-		},
-		"two and two": {
-			why: "one request names all",
-			pod: newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", ended(0)), sidecar("s1", running(), killEnv),
-				sidecar("s2", running(), killEnv)),
-			want: outcome{Stop: is("s1", "s2")},
-		},
-		"one is left": {
-			why: "what has ended needs no request",
-			pod: newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", ended(0)), sidecar("s1", ended(0), killEnv),
-				sidecar("s2", running(), killEnv)),
-			want: outcome{Stop: is("s2")},
-		},
-		"one main runs": {
-			why:  "it may still need its sidecar",
-			pod:  newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", running()), sidecar("s1", running(), killEnv)),
-			want: outcome{},
-		},
-		"those that count first": {
-			why:  "the pod has not ended before they have",
-			pod:  three(running(), running(), running()),
-			want: outcome{Stop: is("s1", "s2")},
-		},
-		"then the others": {
-			why:  "only main containers say how the pod has ended",
-			pod:  three(ended(0), ended(137), running()),
+		"only main containers say how the pod has ended": {
+			pod:  "main=0 s1=0+kill s2=137+kill s3=run+kill+ignore",
 			want: outcome{Stop: is("s3"), Phase: corev1.PodSucceeded},
 		},
-		"of a failure": {
-			why:  "the main container failed, and so has the pod",
-			pod:  newPod(never, mainOf("m1", ended(0)), mainOf("main", ended(3)), sidecar("s3", running(), killEnv, ignoreEnv)),
-			want: outcome{Stop: is("s3"), Phase: corev1.PodFailed},
+		"one main container failed, and so has the pod": {
+			pod: "m1=0 main=3 s3=run+kill+ignore", want: outcome{Stop: is("s3"), Phase: corev1.PodFailed},
 		},
-		"always": {
-			why:  "such a pod never completes",
-			pod:  newPod(always, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
-			want: outcome{},
+		"such a pod never completes": {policy: always, pod: one},
+		"an image ends a sidecar on virtual nodes only": {
+			pod: "main=0 s1=run+image s2=run+kill", want: outcome{Stop: is("s2")},
 		},
-		"only an image": {
-			why:  "an image ends it on virtual nodes only",
-			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", running(), killEnv)),
-			want: outcome{Stop: is("s2")},
-		},
-		"only an image, alone": {
-			why:  "an image ends it on virtual nodes only",
-			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv)),
-			want: outcome{},
-		},
-		"both": {
-			why:  "it can be stopped",
-			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv, killEnv)),
-			want: outcome{Stop: is("s1")},
-		},
-		"the phase is settled": {
-			why: "once", pod: phased(three(ended(0), ended(0), running()), corev1.PodFailed), want: outcome{Stop: is("s3")},
+		"an image alone":   {pod: "main=0 s1=run+image"},
+		"kill beats image": {pod: "main=0 s1=run+image+kill", want: outcome{Stop: is("s1")}},
+		"the phase is settled once": {
+			pod: "main=0 s1=0+kill s2=0+kill s3=run+kill+ignore", change: phase(corev1.PodFailed),
+			want: outcome{Stop: is("s3")},
 		},
 
-		"virtual": {
-			why: "an image ends what still runs there; nobody could carry out a request",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", ended(0), imageEnv),
-				sidecar("s3", running(), imageEnv, killEnv, ignoreEnv)),
-			node: virtualNode(),
+		"virtual: an image ends what still runs, and there is no request": {
+			pod: "main=0 s1=run+image s2=0+image s3=run+image+kill+ignore", node: virtualNode(),
 			want: outcome{Images: map[string]string{"s1": "exit:1", "s3": "exit:1"}},
 		},
-		"virtual, main runs": {
-			why:  "it may still need its sidecar",
-			pod:  newPod(never, mainOf("main", running()), sidecar("s1", running(), imageEnv)),
-			node: virtualNode(),
-			want: outcome{},
+		"virtual: a main container runs": {pod: "main=run s1=run+image", node: virtualNode()},
+		"virtual: the image is set": {
+			pod: "main=0 s1=run+image", node: virtualNode(), want: outcome{Notes: is("SidecarImageSet s1")},
+			change: func(p *corev1.Pod) { p.Spec.Containers[1].Image = "exit:1" },
 		},
-		"virtual, again": {
-			why: "the image is set; that it has not ended is for the node",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv).with(func(c *corev1.Container) {
-				c.Image = "exit:1"
-			})),
-			node: virtualNode(),
-			want: outcome{Notes: is("SidecarImageSet s1")},
+		"virtual: a sidecar has no image": {
+			pod: one, node: virtualNode(), want: outcome{Notes: is("SidecarNoImage s1")},
 		},
-		"virtual, no image": {
-			why:  "nobody can stop it",
-			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
-			node: virtualNode(),
-			want: outcome{Notes: is("SidecarNoImage s1")},
-		},
-		"no node": {
-			why:  "it may be virtual",
-			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
-			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "none"}},
+		"an unknown node may be virtual": {
+			pod: one, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "none"}},
 			want: outcome{After: time.Minute, Notes: is("NodeUnknown job")},
 		},
 
-		"under way": {
-			pod:     three(running(), running(), running()),
-			request: made("s1", "s2"),
-			want:    outcome{Notes: is("RequestUnderWay sidecar-termination-u1")},
+		"a request is under way": {
+			pod: "main=0 s1=0+kill s2=run+kill", request: made("s1", "s2"), want: outcome{Notes: is(waits)},
 		},
-		"half way": {
-			pod:     three(ended(0), running(), running()),
-			request: made("s1", "s2"),
-			want:    outcome{Notes: is("RequestUnderWay sidecar-termination-u1")},
+		"a request for containers that never start again never ends": {
+			pod: "main=0 s1=0+kill s2=0+kill s3=run+kill+ignore", request: made("s1", "s2"),
+			want: outcome{Stop: is("s3"), Phase: corev1.PodSucceeded, Delete: "r1"},
 		},
-		"it has done its work": {
-			why:     "a request for containers that never start again never ends",
-			pod:     three(ended(0), ended(0), running()),
-			request: made("s1", "s2"),
-			want:    outcome{Stop: is("s3"), Phase: corev1.PodSucceeded, Delete: "r1"},
+		"the last request is under way": {
+			pod: "main=0 s1=0+kill s3=run+kill+ignore", change: phase(corev1.PodSucceeded), request: made("s3"),
+			want: outcome{Notes: is(waits)},
 		},
-		"the last is under way": {
-			pod:     phased(three(ended(0), ended(0), running()), corev1.PodSucceeded),
-			request: made("s3"),
-			want:    outcome{Notes: is("RequestUnderWay sidecar-termination-u1")},
-		},
-		"it is over": {
-			pod:     three(ended(0), ended(0), running()),
+		"a request is over": {
+			pod:     "main=0 s1=0+kill s2=0+kill s3=run+kill+ignore",
 			request: over(made("s1", "s2"), 20, "", succeeded, succeeded),
 			want:    outcome{Stop: is("s3"), Phase: corev1.PodSucceeded, Delete: "r1"},
 		},
-		"it is going": {
-			why:     "another cannot be made before",
-			pod:     three(running(), running(), running()),
-			request: deleting(made("s1", "s2")),
-			want:    outcome{After: 10 * time.Second, Notes: is("RequestUnderWay sidecar-termination-u1")},
+		"a request is being deleted": {
+			pod: one, request: deleting(made("s1")), want: outcome{After: 10 * time.Second, Notes: is(waits)},
 		},
-		"no daemon": {
-			why:     "tried again when as long has passed as since the end",
-			pod:     three(running(), ended(0), ended(0)),
-			request: over(made("s1"), 59, "daemon has not responded for a long time"),
-			want:    outcome{Stop: is("s1"), Delete: "r1"},
+		"without a daemon the pause is as long as since the end": {
+			pod: one, request: over(made("s1"), 59, noDaemon), want: outcome{Stop: is("s1"), Delete: "r1"},
 		},
-		"no daemon, yet": {
-			why:     "the pause is not over",
-			pod:     three(running(), ended(0), ended(0)),
-			request: over(made("s1"), 80, "daemon has not responded for a long time"),
-			want:    outcome{After: 40 * time.Second, Notes: is("RequestFailed sidecar-termination-u1")},
+		"the pause is not over": {
+			pod: one, request: over(made("s1"), 80, noDaemon),
+			want: outcome{After: 40 * time.Second, Notes: is("RequestFailed sidecar-termination-u1")},
 		},
-		"it cannot be stopped": {
-			pod:     three(running(), running(), ended(0)),
-			request: over(made("s1", "s2"), 30, "", failed, pending),
-			want:    outcome{Stop: is("s1", "s2"), Delete: "r1"},
+		"a sidecar cannot be stopped": {
+			pod: "main=0 s1=run+kill s2=run+kill", request: over(made("s1", "s2"), 30, "", failed, pending),
+			want: outcome{Stop: is("s1", "s2"), Delete: "r1"},
 		},
-		"it came back": {
-			why: "stopped with an error, and the pod starts such again: nothing helps",
-			pod: newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv),
-				sidecar("s2", running(), killEnv)),
+		"a stopped sidecar came back": {
+			policy: onFailure, pod: "main=0 s1=run+kill s2=run+kill",
 			request: over(made("s1", "s2"), 30, "", succeeded, failed),
 			want:    outcome{Stop: is("s2"), Delete: "r1", Notes: is("SidecarCameBack s1")},
 		},
 		"all came back": {
-			why:     "nothing helps",
-			pod:     newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
-			request: over(made("s1"), 30, "", succeeded),
-			want:    outcome{Notes: is("SidecarCameBack s1")},
+			policy: onFailure, pod: one, request: over(made("s1"), 30, "", succeeded),
+			want: outcome{Notes: is("SidecarCameBack s1")},
 		},
-		"late": {
-			why: "one that was not there for the request",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", ended(0), killEnv),
-				sidecar("s2", running(), killEnv)),
-			request: made("s1"),
-			want:    outcome{Stop: is("s2"), Delete: "r1"},
+		"a sidecar that the request does not have": {
+			pod: "main=0 s1=0+kill s2=run+kill", request: made("s1"), want: outcome{Stop: is("s2"), Delete: "r1"},
 		},
-		"without a time": {"it counts from its creation", three(running(), ended(0), ended(0)), nil, func() *request {
-			r := over(made("s1"), 30, "")
-			r.Status.CompletionTime, r.CreationTimestamp = nil, stamp(90)
-			return r
-		}(), outcome{After: 60 * time.Second, Notes: is("RequestFailed sidecar-termination-u1")}},
+		"without a time the creation of the request counts": {
+			pod: one, request: undated,
+			want: outcome{After: 60 * time.Second, Notes: is("RequestFailed sidecar-termination-u1")},
+		},
 
-		"never ran": {
-			why: "a request for it is refused, with all others in it",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", waitingFor("ErrImagePull"), killEnv).unstarted(),
-				sidecar("s2", running(), killEnv)),
+		"a request for a sidecar that never ran is refused": {
+			pod:  "main=0 s1=ErrImagePull+kill+new s2=run+kill",
 			want: outcome{Stop: is("s2"), Notes: is("SidecarNeverRan s1")},
 		},
-		"crashing": {
-			why:  "it is stopped when it starts again",
-			pod:  newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", waitingFor("CrashLoopBackOff"), killEnv)),
+		"a crashing sidecar is stopped when it starts again": {
+			policy: onFailure, pod: "main=0 s1=CrashLoopBackOff+kill", want: outcome{Stop: is("s1")},
+		},
+		"no ID is reported":            {pod: "main=0 s1=run+kill+new", want: outcome{Stop: is("s1")}},
+		"no container is main":         {pod: "s1=run+kill s2=run+kill"},
+		"not all containers are known": {pod: "main=0 s1=run+kill s2=run+kill+unheard"},
+		"a status of another name": {
+			pod: "main=0 s1=run+kill x=0", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[2].Name = "y" },
+		},
+		"a terminating pod": {pod: one, change: func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }},
+		"a pending pod":     {pod: one, change: phase(corev1.PodPending)},
+		"no sidecar":        {pod: "main=0 m2=0"},
+		"only true is true": {pod: one, change: env(func(e *corev1.EnvVar) { e.Value = "yes" })},
+		"true in any case":  {pod: one, change: env(func(e *corev1.EnvVar) { e.Value = "TrUe" }), want: outcome{Stop: is("s1")}},
+		"only literal values": {
+			pod: one, change: env(func(e *corev1.EnvVar) { e.Value, e.ValueFrom = "", &corev1.EnvVarSource{} }),
+		},
+		"the last of two values": {
+			pod: "main=0 s1=run+kill+kill", change: env(func(e *corev1.EnvVar) { e.Value = "false" }),
+		},
+		"ignore alone is no sidecar": {pod: "main=0 s1=run+ignore"},
+		"the kubelet stops native sidecars": {
+			pod: "main=0", change: func(p *corev1.Pod) {
+				p.Spec.InitContainers = []corev1.Container{{
+					Name: "i", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+					Env: []corev1.EnvVar{{Name: killEnv, Value: "true"}},
+				}}
+				p.Status.InitContainerStatuses = []corev1.ContainerStatus{*status("i", running())}
+			},
+		},
+		"a main container with its own policy starts again": {
+			pod: one, change: restarts(corev1.ContainerRestartPolicyAlways),
+		},
+		"a main container with its own policy has finished": {
+			policy: onFailure, pod: "main=1 s1=run+kill", change: restarts(corev1.ContainerRestartPolicyNever),
 			want: outcome{Stop: is("s1")},
 		},
-		"no ID is reported": {
-			why:  "it runs",
-			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).unstarted()),
-			want: outcome{Stop: is("s1")},
-		},
-		"none is main": {
-			why:  "of sidecars alone nothing has finished",
-			pod:  newPod(never, sidecar("s1", running(), killEnv), sidecar("s2", running(), killEnv)),
-			want: outcome{},
-		},
-		"too early": {
-			why: "not all are known",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv),
-				sidecar("s2", running(), killEnv).unheard()),
-			want: outcome{},
-		},
-		"of nobody": {
-			why: "a status of another name",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv), part{
-				corev1.Container{Name: "x"}, status("y", ended(0)),
-			}),
-			want: outcome{},
-		},
-		"terminating": {
-			pod: terminating(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv))), want: outcome{},
-		},
-		"pending": {
-			pod:  phased(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), corev1.PodPending),
-			want: outcome{},
-		},
-		"no sidecar": {"", newPod(never, mainOf("main", ended(0)), mainOf("m2", ended(0))), nil, nil, outcome{}},
-		"false": {
-			why: "only true is true",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) {
-				c.Env[0].Value = "yes"
-			})),
-			want: outcome{},
-		},
-		"TRUE": {
-			why: "in any case",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) {
-				c.Env[0].Value = "TrUe"
-			})),
-			want: outcome{Stop: is("s1")},
-		},
-		"from elsewhere": {
-			why: "only literal values are read",
-			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) {
-				c.Env[0].Value, c.Env[0].ValueFrom = "", &corev1.EnvVarSource{}
-			})),
-			want: outcome{},
-		},
-		"twice": {
-			why: "the last counts",
-			pod: newPod(never, mainOf("main", ended(0)),
-				sidecar("s1", running(), killEnv, killEnv).with(func(c *corev1.Container) { c.Env[1].Value = "false" })),
-			want: outcome{},
-		},
-		"ignored alone": {
-			why:  "without the first variable it is a main container",
-			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), ignoreEnv)),
-			want: outcome{},
-		},
-		"native sidecars": {
-			why: "the kubelet stops them", pod: initialised(newPod(never, mainOf("main", ended(0)))), want: outcome{},
-		},
-		"its own policy": {
-			why: "a main container that starts again has not finished",
-			pod: newPod(never, mainOf("main", ended(0)).with(func(c *corev1.Container) {
-				c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-			}), sidecar("s1", running(), killEnv)),
-			want: outcome{},
-		},
-		"its own policy, no": {
-			why: "a main container that does not start again has",
-			pod: newPod(onFailure, mainOf("main", ended(1)).with(func(c *corev1.Container) {
-				c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
-			}), sidecar("s1", running(), killEnv)),
-			want: outcome{Stop: is("s1")},
-		},
-		"its own rule": {
-			why: "42 starts again", pod: newPod(never, ruled(42, "In", 42), sidecar("s1", running(), killEnv)), want: outcome{},
-		},
-		"its own rule, no": {
-			why:  "41 does not",
-			pod:  newPod(never, ruled(41, "In", 42), sidecar("s1", running(), killEnv)),
-			want: outcome{Stop: is("s1")},
-		},
-		"all but": {
-			why:  "41 starts again",
-			pod:  newPod(never, ruled(41, "NotIn", 42), sidecar("s1", running(), killEnv)),
-			want: outcome{},
-		},
-		"all but, no": {
-			why:  "42 does not",
-			pod:  newPod(never, ruled(42, "NotIn", 42), sidecar("s1", running(), killEnv)),
-			want: outcome{Stop: is("s1")},
-		},
-		"an unknown rule": {
-			why:  "of a later Kubernetes",
-			pod:  newPod(never, ruled(42, "Like", 42), sidecar("s1", running(), killEnv)),
-			want: outcome{Stop: is("s1")},
-		},
-		"an empty rule": {
-			why:  "of a later Kubernetes",
-			pod:  newPod(never, ruled(42, "", 42), sidecar("s1", running(), killEnv)),
-			want: outcome{Stop: is("s1")},
-		},
+		"a rule: 42 starts again":  {pod: "main=42 s1=run+kill", change: ruled("In", 42)},
+		"a rule: 41 does not":      {pod: "main=41 s1=run+kill", change: ruled("In", 42), want: outcome{Stop: is("s1")}},
+		"all but 42: 41 starts":    {pod: "main=41 s1=run+kill", change: ruled("NotIn", 42)},
+		"all but 42: 42 does not":  {pod: "main=42 s1=run+kill", change: ruled("NotIn", 42), want: outcome{Stop: is("s1")}},
+		"an unknown operator":      {pod: "main=42 s1=run+kill", change: ruled("Like", 42), want: outcome{Stop: is("s1")}},
+		"a rule without exit code": {pod: "main=42 s1=run+kill", change: ruled("", 42), want: outcome{Stop: is("s1")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := finish.Input{Pod: c.pod, Node: c.node, Request: c.request, Now: at(120)}
+			in := finish.Input{Pod: parsed(gocmp.Or(c.policy, never), c.pod), Node: c.node, Request: c.request, Now: at(120)}
+			if c.change != nil {
+				c.change(in.Pod)
+			}
 			switch {
 			case c.node == nil:
 				in.Node = realNode()
@@ -409,7 +290,7 @@ func TestNext(t *testing.T) {
 			before := jsonOf(in)
 			plan := finish.Next(in)
 			if diff := cmp.Diff(c.want, inShort(plan)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if after := jsonOf(in); after != before {
 				t.Errorf("the input is changed: %s", cmp.Diff(before, after))
@@ -417,21 +298,11 @@ func TestNext(t *testing.T) {
 			if (plan.Event != "") != (c.want.Stop != nil || c.want.Images != nil) {
 				t.Errorf("event %q", plan.Event)
 			}
-			if len(plan.Writes) > 0 && !finish.Concerns(c.pod) {
+			if len(plan.Writes) > 0 && !finish.Concerns(in.Pod) {
 				t.Error("a plan for a pod that is of no concern")
 			}
 		})
 	}
-}
-
-func phased(p *corev1.Pod, phase corev1.PodPhase) *corev1.Pod {
-	p.Status.Phase = phase
-	return p
-}
-
-func terminating(p *corev1.Pod) *corev1.Pod {
-	p.DeletionTimestamp = ptr.To(stamp(1))
-	return p
 }
 
 func deleting(r *request) *request {
@@ -439,27 +310,17 @@ func deleting(r *request) *request {
 	return r
 }
 
-// initialised adds a native sidecar.
-func initialised(p *corev1.Pod) *corev1.Pod {
-	p.Spec.InitContainers = []corev1.Container{{
-		Name:          "i",
-		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
-		Env:           []corev1.EnvVar{{Name: killEnv, Value: "true"}},
-	}}
-	p.Status.InitContainerStatuses = []corev1.ContainerStatus{*status("i", running())}
-	return p
-}
-
-// ruled is a main container with a rule of its own; none in it where there is no operator.
-func ruled(code int32, operator string, codes ...int32) part {
-	return mainOf("main", ended(code)).with(func(c *corev1.Container) {
+// ruled gives the main container a rule of its own; none in it where there is no operator.
+func ruled(operator string, codes ...int32) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
 		rule := corev1.ContainerRestartRule{Action: corev1.ContainerRestartRuleActionRestart}
 		if operator != "" {
 			rule.ExitCodes = &corev1.ContainerRestartRuleOnExitCodes{
 				Operator: corev1.ContainerRestartRuleOnExitCodesOperator(operator), Values: codes,
 			}
 		}
+		c := &pod.Spec.Containers[0]
 		c.RestartPolicy, c.RestartPolicyRules = ptr.To(corev1.ContainerRestartPolicyNever),
 			[]corev1.ContainerRestartRule{rule}
-	})
+	}
 }

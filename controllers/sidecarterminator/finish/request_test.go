@@ -5,10 +5,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -31,6 +34,15 @@ func TestRequest(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, created(plan)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	pod := newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv))
+	for range 2 {
+		if _, faults := containerrestart.Admit(created(plan), pod, realNode()); len(faults) > 0 {
+			t.Errorf("admission refuses the request for a pod that is %s: %v", pod.Status.Phase, faults)
+		}
+		// As before the request for the last sidecars.
+		pod.Status.Phase = corev1.PodSucceeded
+		pod.Status.Conditions = []corev1.PodCondition{{Type: kruise.SidecarTerminated, Status: corev1.ConditionTrue}}
 	}
 	if want := "The others have finished: stopping sidecars s1 by ContainerRecreateRequest " +
 		"sidecar-termination-u1"; plan.Event != want {
