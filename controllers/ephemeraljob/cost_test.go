@@ -80,38 +80,6 @@ func TestCostOneByOne(t *testing.T) {
 	}
 }
 
-// A job that waits, in whatever phase, costs nothing while nothing happens, also for a process that has just started.
-func TestIdle(t *testing.T) {
-	for name, c := range map[string]struct {
-		pods    string
-		ends    string
-		changes []change
-	}{
-		"no pod":        {"", "", nil},
-		"paused":        {"a b", "", []change{paused(true)}},
-		"running":       {"a b", "runs", []change{deadline(3600)}},
-		"pulling":       {"a b", "pulls", nil},
-		"ended":         {"a b", "", nil},
-		"failed":        {"a b", "failed", nil},
-		"invalid":       {"a", "", []change{func(j *job) { j.Spec.Selector = &metav1.LabelSelector{} }}},
-		"past deadline": {"a", "runs", []change{deadline(1)}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := newModel(t, c.pods)
-			for _, pod := range m.pods() {
-				m.ends[pod.Name] = c.ends
-			}
-			m.create(c.changes...)
-			for range 12 {
-				m.turn()
-			}
-			m.idle("at rest")
-			m.restart(m.Server)
-			m.idle("after a restart")
-		})
-	}
-}
-
 // A cache that lags behind brings no pod a second time to its containers, and lets the job not cross its parallelism.
 func TestLaggingCache(t *testing.T) {
 	m := newModel(t, "a b c")

@@ -20,277 +20,75 @@ func forbidden(why string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New(why))
 }
 
-// The picture is phase, match/waiting/running/succeeded/failed, and the conditions.
+// TestLaws has the counters of valid jobs. These rows have conditions, requeues, values beyond their bounds, and errors
+// of writes. The picture is phase, match/waiting/running/succeeded/failed, and the conditions.
 func TestPlan(t *testing.T) {
 	refused := forbidden("no")
 	for name, c := range map[string]struct {
-		why     string
-		job     *v1alpha1.EphemeralJob
-		pods    string
-		errs    map[string]error
-		added   string
-		want    string
-		requeue time.Duration
+		job         *ephemeralJob
+		pods        string
+		errs        map[string]error
+		added, want string
+		requeue     time.Duration
 	}{
-		"first": {"one pod at a time by default", newJob(), "a b c", nil, "a", "Unknown 3/1/0/0/0", 0},
-		"alone": {
-			why: "a job whose targets all wait is Waiting", job: newJob(), pods: "a", added: "a", want: "Waiting 1/1/0/0/0",
+		"a parallelism below zero": {job: newJob(parallelism(-4)), pods: "a", want: "Unknown 1/0/0/0/0"},
+		"a parallelism that no int32 sum holds": {
+			job: newJob(parallelism(1<<31 - 1)), pods: "a b", added: "a b", want: "Waiting 2/2/0/0/0",
 		},
-		"parallel": {
-			why:   "as many as the parallelism allows",
-			job:   newJob(parallelism(2)),
-			pods:  "a b c",
-			added: "a b",
-			want:  "Unknown 3/2/0/0/0",
+		"replicas below zero are none": {
+			job: newJob(replicas(-1)), pods: "a", want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
 		},
-		"free slots": {
-			why:   "running pods use slots",
-			job:   newJob(parallelism(3)),
-			pods:  "a=running b c d",
-			added: "b c",
-			want:  "Running 4/2/1/0/0",
+		"a failure before the last pod exists": {
+			job: newJob(replicas(3)), pods: "a=succeeded b=failed", want: "Unknown 2/0/0/1/1 JobFailed=JobFailed",
 		},
-		"the tail": {
-			why:   "one is left, and slots are free",
-			job:   newJob(parallelism(2)),
-			pods:  "a=running b",
-			added: "b",
-			want:  "Running 2/1/1/0/0",
-		},
-		"pulling": {
-			why:  "a container that is pulled uses a slot",
-			job:  newJob(parallelism(2)),
-			pods: "a=pulling b=waiting c",
-			want: "Unknown 3/2/0/0/0",
-		},
-		"unreported": {
-			why:  "a container that the kubelet has not reported uses a slot",
-			job:  newJob(),
-			pods: "a=added b",
-			want: "Unknown 2/1/0/0/0",
-		},
-		"too many": {
-			why:  "a parallelism that was lowered",
-			job:  newJob(parallelism(1)),
-			pods: "a=running b=running c",
-			want: "Running 3/0/2/0/0",
-		},
-		"none": {
-			why: "a stored parallelism below one", job: newJob(parallelism(-4)), pods: "a", want: "Unknown 1/0/0/0/0",
-		},
-		"largest": {
-			why:   "a parallelism that no int32 sum holds",
-			job:   newJob(parallelism(1<<31 - 1)),
-			pods:  "a b",
-			added: "a b",
-			want:  "Waiting 2/2/0/0/0",
-		},
-		"replicas": {
-			why:   "the first pods by creation",
-			job:   newJob(replicas(2), parallelism(9)),
-			pods:  "a b c",
-			added: "a b",
-			want:  "Waiting 2/2/0/0/0",
-		},
-		"replicas lowered": {
-			why:  "later pods stop being targets",
-			job:  newJob(replicas(1)),
-			pods: "a=succeeded b=running",
-			want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
-		},
-		"replicas beyond": {
-			why:  "the job waits for the pods that do not exist yet",
-			job:  newJob(replicas(3), parallelism(3)),
-			pods: "a=succeeded",
-			want: "Unknown 1/0/0/1/0",
-		},
-		"replicas failed": {
-			why:  "also after a failure",
-			job:  newJob(replicas(3)),
-			pods: "a=succeeded b=failed",
-			want: "Unknown 2/0/0/1/1 JobFailed=JobFailed",
-		},
-		"replicas wait": {
-			why:   "a job is Waiting with all its pods",
-			job:   newJob(replicas(3), parallelism(3)),
-			pods:  "a b",
-			added: "a b",
-			want:  "Unknown 2/2/0/0/0",
-		},
-		"replicas there": {
-			why:  "the last pod has come",
-			job:  newJob(replicas(2)),
-			pods: "a=succeeded b=succeeded",
-			want: "Succeeded 2/0/0/2/0 over JobSucceeded=JobSucceeded",
-		},
-		"replicas and deadline": {
-			why:  "the deadline ends the wait",
-			job:  newJob(replicas(3), deadline(60)),
-			pods: "a=succeeded",
-			want: "Failed 1/0/0/1/0 over JobFailed=DeadlineExceeded",
-		},
-		"no replicas": {
-			why: "the job is for no pod", job: newJob(replicas(0)), pods: "a", want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
-		},
-		"held": {
-			why: "parallelism 0 adds nothing", job: newJob(parallelism(0)), pods: "a=running b", want: "Running 2/0/1/0/0",
-		},
-		"no time": {
-			why:  "deadline 0 has passed",
-			job:  newJob(deadline(0)),
-			pods: "a",
-			want: "Failed 1/0/0/0/0 over JobFailed=DeadlineExceeded",
-		},
-		"replicas below zero": {
-			why: "a stored one is none", job: newJob(replicas(-1)), pods: "a", want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
-		},
-		"no pod": {
-			why: "a job waits for pods", job: newJob(), want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
-		},
-		"no target": {
-			why:  "pods that are no targets",
-			job:  newJob(),
-			pods: "a=ended b=broken c=deleting d=unselected e=taken",
+		"no pod is a target": {
+			job: newJob(), pods: "a=ended b=broken c=deleting d=unselected e=taken",
 			want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
 		},
-		"ended pod": {
-			why:   "a pod that ended is replaced",
-			job:   newJob(replicas(1)),
-			pods:  "a=running,ended b",
-			added: "b",
-			want:  "Waiting 1/1/0/0/0",
+		"every pod has succeeded": {
+			job: newJob(), pods: "a=succeeded", want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
 		},
-		"other names": {
-			why:   "containers of other names do not matter",
-			job:   newJob(),
-			pods:  "a=debugged",
-			added: "a",
-			want:  "Waiting 1/1/0/0/0",
+		"a container that cannot start has failed": {
+			job: newJob(), pods: "a=unstarted b=succeeded", want: "Failed 2/0/0/1/1 over JobFailed=JobFailed",
 		},
-		"mixed end": {
-			why:  "succeeded and failed pods end the job",
-			job:  newJob(),
-			pods: "a=succeeded b=failed",
-			want: "Failed 2/0/0/1/1 over JobFailed=JobFailed",
-		},
-		"unstarted": {
-			why:  "a container that cannot start has failed",
-			job:  newJob(),
-			pods: "a=unstarted",
-			want: "Failed 1/0/0/0/1 over JobFailed=JobFailed",
-		},
-		"first failure": {
-			why:   "a failed pod stops no other one",
-			job:   newJob(),
-			pods:  "a=failed b",
-			added: "b",
-			want:  "Unknown 2/1/0/0/1 JobFailed=JobFailed",
-		},
-		"two containers": {
-			why:  "both must succeed",
+		"both containers must succeed": {
 			job:  newJob(two),
 			pods: "a=succeeded,running b=succeeded,failed c=succeeded,succeeded d=succeeded,waiting",
 			want: "Running 4/1/1/1/1 JobFailed=JobFailed",
 		},
-		"one of two": {
-			why:  "a pod with one container gets no other one",
-			job:  newJob(two),
-			pods: "a=succeeded",
-			want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
+		"a pod with one of two containers gets no other one": {
+			job: newJob(two), pods: "a=succeeded", want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
 		},
-		"unknown state": {"a state without a part waits", newJob(), "a=unknown", nil, "", "Waiting 1/1/0/0/0", 0},
-		"paused": {
-			why: "nothing is added", job: newJob(paused, deadline(1)), pods: "a=running b", want: "Paused 2/0/1/0/0",
+		"the rest of the deadline": {
+			job: newJob(deadline(100)), pods: "a", added: "a", want: "Waiting 1/1/0/0/0", requeue: 40 * time.Second,
 		},
-		"paused end": {
-			why:  "a paused job whose targets ended is over",
-			job:  newJob(paused),
-			pods: "a=succeeded",
-			want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
+		"past the deadline": {
+			job: newJob(deadline(60)), pods: "a=running b", want: "Failed 2/0/1/0/0 over JobFailed=DeadlineExceeded",
 		},
-		"deadline": {
-			why:     "the rest of the deadline",
-			job:     newJob(deadline(100)),
-			pods:    "a",
-			added:   "a",
-			want:    "Waiting 1/1/0/0/0",
-			requeue: 40 * time.Second,
+		"a deadline below zero has passed": {
+			job: newJob(deadline(-1 << 63)), pods: "a", want: "Failed 1/0/0/0/0 over JobFailed=DeadlineExceeded",
 		},
-		"deadline without a pod": {
-			why: "it holds without targets", job: newJob(deadline(60)), want: "Failed 0/0/0/0/0 over JobFailed=DeadlineExceeded",
-		},
-		"past deadline": {
-			why:  "no container is added",
-			job:  newJob(deadline(60)),
-			pods: "a=running b",
-			want: "Failed 2/0/1/0/0 over JobFailed=DeadlineExceeded",
-		},
-		"end at the deadline": {
-			why:  "the end comes first",
-			job:  newJob(deadline(60)),
-			pods: "a=succeeded",
-			want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
-		},
-		"no such deadline": {
-			why:  "a stored one below zero has passed",
-			job:  newJob(deadline(-1 << 63)),
-			pods: "a",
-			want: "Failed 1/0/0/0/0 over JobFailed=DeadlineExceeded",
-		},
-		"endless deadline": {
-			why:     "more seconds than a duration holds",
-			job:     newJob(deadline(1<<63 - 1)),
-			pods:    "a",
-			added:   "a",
-			want:    "Waiting 1/1/0/0/0",
+		"a deadline that no duration holds": {
+			job: newJob(deadline(1<<63 - 1)), pods: "a", added: "a", want: "Waiting 1/1/0/0/0",
 			requeue: 100*365*24*time.Hour - time.Minute,
 		},
-		"unbound": {
-			why:   "pods without a node come after the others",
-			job:   newJob(parallelism(2)),
-			pods:  "a=unbound b c",
-			added: "b c",
-			want:  "Unknown 3/2/0/0/0",
+		"a refusal uses no slot": {
+			job: newJob(), pods: "a b c", errs: map[string]error{"a": refused}, added: "b",
+			want: "Unknown 3/1/0/0/0 JobFailed=CreateFailed", requeue: retryRefused,
 		},
-		"unbound alone": {
-			why:   "they get their containers nevertheless",
-			job:   newJob(),
-			pods:  "a=unbound",
-			added: "a",
-			want:  "Waiting 1/1/0/0/0",
+		"all refuse, and each is tried once": {
+			job: newJob(), pods: "a b", errs: map[string]error{"a": refused, "b": refused},
+			want: "Unknown 2/0/0/0/0 JobFailed=CreateFailed", requeue: retryRefused,
 		},
-		"refusal": {
-			why:     "a refusal is isolated, and uses no slot",
-			job:     newJob(),
-			pods:    "a b c",
-			errs:    map[string]error{"a": refused},
-			added:   "b",
-			want:    "Unknown 3/1/0/0/0 JobFailed=CreateFailed",
-			requeue: retryRefused,
+		"a pod that has changed uses its slot in this pass": {
+			job: newJob(), pods: "a b",
+			errs: map[string]error{"a": apierrors.NewConflict(schema.GroupResource{}, "a", nil)},
+			want: "Unknown 2/0/0/0/0", requeue: time.Second,
 		},
-		"only refusals": {
-			why:     "all are tried once",
-			job:     newJob(),
-			pods:    "a b",
-			errs:    map[string]error{"a": refused, "b": refused},
-			want:    "Unknown 2/0/0/0/0 JobFailed=CreateFailed",
-			requeue: retryRefused,
-		},
-		"conflict": {
-			why:     "a pod that has changed uses its slot in this pass",
-			job:     newJob(),
-			pods:    "a b",
-			errs:    map[string]error{"a": apierrors.NewConflict(schema.GroupResource{}, "a", nil)},
-			want:    "Unknown 2/0/0/0/0",
-			requeue: time.Second,
-		},
-		"gone": {
-			why:     "a pod that is gone",
-			job:     newJob(),
-			pods:    "a b",
-			errs:    map[string]error{"a": apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a")},
-			want:    "Unknown 2/0/0/0/0",
-			requeue: time.Second,
+		"a pod that is gone": {
+			job: newJob(), pods: "a b",
+			errs: map[string]error{"a": apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a")},
+			want: "Unknown 2/0/0/0/0", requeue: time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,10 +96,10 @@ func TestPlan(t *testing.T) {
 			in := snapshot{job: c.job, pods: newPods(c.job, c.pods), now: epoch()}
 			outcome, added := answered(planOf(in), c.errs)
 			if got := strings.Join(added, " "); got != c.added {
-				t.Errorf("%s: added %q, want %q", c.why, got, c.added)
+				t.Errorf("added %q, want %q", got, c.added)
 			}
 			if got := picture(outcome.Status); got != c.want || outcome.RequeueAfter != c.requeue || outcome.Err != nil {
-				t.Errorf("%s: %s after %v, %v; want %s after %v", c.why, got, outcome.RequeueAfter, outcome.Err, c.want, c.requeue)
+				t.Errorf("%s after %v, %v; want %s after %v", got, outcome.RequeueAfter, outcome.Err, c.want, c.requeue)
 			}
 			if (outcome.Turn != nil) != (outcome.Status.CompletionTime != nil) {
 				t.Errorf("turn %v", outcome.Turn)

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,9 +36,7 @@ func TestServer(t *testing.T) {
 	})
 	for name, test := range map[string]func(*bench){
 		"life": testLife, "refused": testServerRefusal, "selected": testSelected, "restart": testRestart,
-		"malformed": testMalformed,
-		"finalizer": testFinalizer, "time to live": testTimeToLive, "deadline": testDeadline, "same name": testSameName,
-		"paused": testPaused,
+		"malformed": testMalformed, "finalizer": testFinalizer,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -338,55 +335,4 @@ func testFinalizer(b *bench) {
 		}
 		return nil
 	})
-}
-
-// testTimeToLive: a job goes after its end.
-func testTimeToLive(b *bench) {
-	b.web("a")
-	b.start()
-	j := b.create(ttl(0))
-	b.reports(j, "Waiting: match 1, waiting 1, running 0, succeeded 0, failed 0")
-	b.becomes("a", exited(0))
-	b.Until(func() error {
-		if err := b.Look(j); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Errorf("%s, %w", counters(j), err)
-		}
-		return nil
-	})
-}
-
-// testDeadline: a job fails without an event.
-func testDeadline(b *bench) {
-	b.web("a")
-	b.start()
-	j := b.create(deadline(1))
-	b.reports(j, "Failed: match 1, waiting 1, running 0, succeeded 0, failed 0; JobFailed DeadlineExceeded")
-}
-
-// testSameName: a pod has a container of a name from one job alone.
-func testSameName(b *bench) {
-	b.web("a")
-	b.start()
-	first := b.create()
-	b.reports(first, "Waiting: match 1, waiting 1, running 0, succeeded 0, failed 0")
-	b.reports(b.create(named("second")),
-		"Waiting: match 0, waiting 0, running 0, succeeded 0, failed 0; MatchedEmpty MatchEmpty")
-	b.reports(b.create(named("third"), container("dump")), "Waiting: match 1, waiting 1, running 0, succeeded 0, failed 0")
-	var names []string
-	for _, c := range b.pod("a").Spec.EphemeralContainers {
-		names = append(names, c.Name)
-	}
-	if diff := cmp.Diff([]string{"shell", "dump"}, names); diff != "" {
-		b.Errorf("containers (-want +got):\n%s", diff)
-	}
-}
-
-// testPaused: a paused job adds nothing until it continues.
-func testPaused(b *bench) {
-	b.web("a")
-	b.start()
-	j := b.create(paused(true))
-	b.reports(j, "Paused: match 1, waiting 0, running 0, succeeded 0, failed 0")
-	b.patch(j, `{"spec":{"paused":false}}`)
-	b.reports(j, "Waiting: match 1, waiting 1, running 0, succeeded 0, failed 0")
 }
