@@ -2,6 +2,8 @@ package imagepulljob
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +41,8 @@ type simulation struct {
 	r       *Reconciler
 	changes chan func()
 
+	// told counts the writes of NodeImages.
+	told atomic.Int64
 	// answered is when the last node of a job reported its result, and followed when the status had it.
 	answered, followed map[string]time.Time
 }
@@ -49,7 +53,10 @@ func newSimulation(t *testing.T) *simulation {
 		T: t, changes: make(chan func(), 10000), answered: map[string]time.Time{}, followed: map[string]time.Time{},
 		queue: workqueue.NewTypedRateLimitingQueue(binding.ControllerOptions(controller.Options{}).RateLimiter),
 	}
-	s.server, s.r = overServer(t, Options{}, func(string) error {
+	s.server, s.r = overServer(t, Options{}, func(what string) error {
+		if strings.HasPrefix(what, "patch n") {
+			s.told.Add(1)
+		}
 		time.Sleep(slowness) //nolint:forbidigo // the time of the bubble
 		return nil
 	})
@@ -112,7 +119,8 @@ func (s *simulation) work() {
 	}
 }
 
-// The status of a job follows its nodes within two seconds, also where many jobs run and the API server is slow.
+// The status of a job follows its nodes within two seconds, also where many jobs run and the API server is slow. A job
+// asks each node once, although nodes report progress more often than the API server answers.
 func TestFollowsNodes(t *testing.T) {
 	const jobs = 50
 	for name, c := range map[string]struct {
@@ -153,6 +161,9 @@ func TestFollowsNodes(t *testing.T) {
 				}
 				if worst > 2*time.Second || len(s.followed) != jobs {
 					t.Errorf("%d of %d jobs have ended, up to %s after their last node", len(s.followed), jobs, worst)
+				}
+				if told := s.told.Load(); told != 3*jobs {
+					t.Errorf("%d writes of NodeImages for %d jobs on 3 nodes", told, jobs)
 				}
 			})
 		})

@@ -19,24 +19,13 @@ import (
 
 // Nodes pull in the order in which the workload that made the job updates its pods.
 func TestOrder(t *testing.T) {
-	t.Parallel()
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
 	template.Spec.Containers = []corev1.Container{{Name: "main", Image: "web:1"}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	first := &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
-		{Weight: 10, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}},
-	}}
-	canary := func(p *corev1.Pod) {
-		p.Labels["pod"] = p.Name
-		if p.Name == "web-2" {
-			p.Labels["canary"] = "yes"
-		}
-	}
 	cases := map[string]struct {
 		owner func() client.Object
 		want  []int
 	}{
-		"no workload": {nil, []int{0, 1, 2, 3}},
 		"cloneset": {func() client.Object {
 			set := &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{Template: template, Selector: selector}}
 			// Of equal weight, the younger would come first: those made after a second began, which is not the same every time.
@@ -52,37 +41,25 @@ func TestOrder(t *testing.T) {
 		"statefulset": {func() client.Object {
 			return &v1beta1.StatefulSet{Spec: v1beta1.StatefulSetSpec{Template: template, Selector: selector}}
 		}, []int{3, 2, 1, 0}},
-		"statefulset with a priority": {func() client.Object {
-			set := &v1beta1.StatefulSet{Spec: v1beta1.StatefulSetSpec{Template: template, Selector: selector}}
-			set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{
-				UnorderedUpdate: &v1beta1.UnorderedUpdateStrategy{PriorityStrategy: first},
-			}
-			return set
-		}, []int{2, 3, 1, 0}},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, imagepulljob.Options{})
 			b.have(4)
-			var owner client.Object
-			if test.owner != nil {
-				owner = test.owner()
-				owner.SetNamespace(b.namespace)
-				owner.SetName("web")
-				if err := b.client.Create(t.Context(), owner); err != nil {
-					t.Fatal(err)
-				}
+			owner := test.owner()
+			owner.SetNamespace(b.Namespace)
+			owner.SetName("web")
+			if err := b.Client.Create(t.Context(), owner); err != nil {
+				t.Fatal(err)
 			}
 			for i := range 4 {
-				b.pod(fmt.Sprintf("web-%d", i), b.node(i+1), canary)
+				b.pod(fmt.Sprintf("web-%d", i), b.node(i+1), func(p *corev1.Pod) { p.Labels["pod"] = p.Name })
 			}
 			// It begins when all pods are known.
 			job := b.create("ahead", "web:2", parallel(0), func(j *v1beta1.ImagePullJob) {
 				j.Spec.Selector, j.Spec.PodSelector = nil, &v1beta1.ImagePullJobPodSelector{LabelSelector: *selector}
-				if owner != nil {
-					kind := strings.TrimPrefix(fmt.Sprintf("%T", owner), "*v1beta1.")
-					j.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind(kind))}
-				}
+				kind := strings.TrimPrefix(fmt.Sprintf("%T", owner), "*v1beta1.")
+				j.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind(kind))}
 			})
 			b.status(job, "4/0/0/0", "job is running, progress 0.0%")
 			b.change(job, parallel(1))

@@ -24,19 +24,18 @@ import (
 // The rights that the manager is given are enough for a job with secrets, and they are none to look around among
 // secrets.
 func TestRights(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
-	b.run(b.config, b.nodes.add)
+	b.Beside(b.nodes.add)
 	b.have(2)
-	user := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: b.namespace}
+	user := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: b.Namespace}
 	var all, byName rbacv1.ClusterRole
 	b.read("../../config/rbac/role.yaml", "kind: ClusterRole\n", &all)
 	b.read("../../config/pulljobs/secrets.yaml", "kind: ClusterRole\n", &byName)
-	all.Name, all.Rules = b.namespace, append(all.Rules, byName.Rules...)
+	all.Name, all.Rules = b.Namespace, append(all.Rules, byName.Rules...)
 	var some rbacv1.Role
 	b.read("../../config/daemon/copies.yaml", "kind: Role\n", &some)
 	some.Namespace = b.copies
-	named := metav1.ObjectMeta{Name: b.namespace, Namespace: b.copies}
+	named := metav1.ObjectMeta{Name: b.Namespace, Namespace: b.copies}
 	for _, o := range []client.Object{
 		&all, &some,
 		&rbacv1.ClusterRoleBinding{
@@ -53,19 +52,19 @@ func TestRights(t *testing.T) {
 		if _, cluster := o.(*rbacv1.ClusterRoleBinding); cluster {
 			o.SetNamespace("")
 		}
-		if err := b.client.Create(t.Context(), o); err != nil {
+		if err := b.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.config = rest.CopyConfig(b.config)
-	b.config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: []string{"system:authenticated"}}
+	b.Config = rest.CopyConfig(b.Config)
+	b.Config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: []string{"system:authenticated"}}
 	b.reconcile(imagepulljob.Options{SecretPeriod: 100 * time.Millisecond}, plain)
 
 	b.secret("login", `{}`)
 	job := b.create("web", "nginx:1", secrets("login"), never)
 	b.status(job, "2/0/2/0", "job is running, progress 100.0%")
 	b.copied(`login {} web`)
-	if err := b.client.Delete(t.Context(), job); err != nil {
+	if err := b.Client.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
 	b.copied()
@@ -73,15 +72,15 @@ func TestRights(t *testing.T) {
 		j.Spec.CompletionPolicy.TTLSecondsAfterFinished = new(int32)
 	})
 	b.gone(short)
-	if denied := requests.About(b.requests.Take(), " 403"); len(denied) > 0 {
+	if denied := requests.About(b.Asked(), " 403"); len(denied) > 0 {
 		t.Errorf("denied: %q", denied)
 	}
-	limited, err := client.New(b.config, client.Options{Scheme: b.scheme})
+	limited, err := client.New(b.Config, client.Options{Scheme: b.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := limited.List(t.Context(), &corev1.SecretList{},
-		client.InNamespace(b.namespace)); !apierrors.IsForbidden(err) {
+		client.InNamespace(b.Namespace)); !apierrors.IsForbidden(err) {
 		t.Errorf("it may list secrets: %v", err)
 	}
 }
