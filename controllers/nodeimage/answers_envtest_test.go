@@ -22,18 +22,6 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// answers are what happens to pulls of which a node does not tell.
-func answers() map[string]func(*bench) {
-	return map[string]func(*bench){
-		"silent node":                   silentNode,
-		"overdue pull":                  overduePull,
-		"a node that stays not ready":   notReadyNode,
-		"written by somebody":           writtenBySomebody,
-		"a daemon's answer is not lost": answerInTime,
-		"a new tag is not lost":         tagInTime,
-	}
-}
-
 // A silent node has failed after ten minutes, or what the options say, and the jobs report it.
 func silentNode(b *bench) {
 	b.start(nodeimage.Options{ResponseTimeout: time.Hour})
@@ -75,38 +63,6 @@ func silentNode(b *bench) {
 	}
 }
 
-// A pull that goes on for too long ends, and what else is known of it stays.
-func overduePull(b *bench) {
-	b.start(nodeimage.Options{})
-	node := b.node("1")
-	image := b.eventually("1", exists)
-	change(b, image, b.tag("1"), func(n *v1beta1.NodeImage) {
-		n.Spec.Images["nginx"].Tags[0].PullPolicy = &v1beta1.ImageTagPullPolicy{ActiveDeadlineSeconds: ptr.To[int64](600)}
-	})
-	b.looked("1", func() {
-		changeStatus(b, image, func(n *v1beta1.NodeImage) {
-			n.Status.Desired, n.Status.Pulling = 1, 1
-			n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{
-				Tag: "1", Phase: v1beta1.ImagePhasePulling, Progress: 40,
-			}}}}
-			n.Status.FirstSyncStatus = &v1beta1.SyncStatus{Status: v1beta1.SyncStatusSucceeded, SyncAt: metav1.Now()}
-		})
-	})
-	b.clock.advance(20 * time.Minute)
-	b.touch(node)
-	b.eventually("1", func(n *v1beta1.NodeImage) error {
-		s := n.Status
-		if s.Failed != 1 || s.Pulling != 0 || s.FirstSyncStatus == nil {
-			return fmt.Errorf("status %+v", s)
-		}
-		if t := s.ImageStatuses["nginx"].Tags[0]; t.Progress != 40 ||
-			t.Message != "pulling exceeds the activeDeadlineSeconds" {
-			return fmt.Errorf("tag %+v", t)
-		}
-		return nil
-	})
-}
-
 // A node that stops being ready wakes the reconciler, which ends a pull without a deadline there after the time for an
 // answer.
 func notReadyNode(b *bench) {
@@ -137,31 +93,6 @@ func notReadyNode(b *bench) {
 		}
 		return nil
 	})
-}
-
-// What anybody writes, with the version of the tag and an end, stays.
-func writtenBySomebody(b *bench) {
-	b.start(nodeimage.Options{})
-	image := b.image("1", func(n *v1beta1.NodeImage) { n.Labels[v1beta1.NodeImageFakeKey] = "" }, b.tag("1"),
-		func(n *v1beta1.NodeImage) {
-			n.Spec.Images["nginx"].Tags[0].Version = 3
-		})
-	b.looked("1", func() {
-		changeStatus(b, image, func(n *v1beta1.NodeImage) {
-			n.Status.Desired = 1
-			n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{
-				{Tag: "1", Version: 3, Phase: v1beta1.ImagePhaseFailed, CompletionTime: ptr.To(metav1.NewTime(b.clock.now()))},
-			}}}
-		})
-	})
-	written := image.DeepCopy()
-	b.clock.advance(24 * time.Hour)
-	b.looked("1", func() { change(b, image, func(n *v1beta1.NodeImage) { n.Labels["touched"] = "" }) })
-	b.Still()
-	refresh(b, image)
-	if diff := cmp.Diff(written.Status, image.Status); diff != "" {
-		b.Errorf("status (-written +now):\n%s", diff)
-	}
 }
 
 // before runs something once before the first write that is of a kind.

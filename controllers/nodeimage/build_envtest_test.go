@@ -103,35 +103,23 @@ func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Lo
 
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// passes counts the passes of each node, and keeps the notes of the last.
+// passes counts the passes of each node.
 type passes struct {
-	mu    sync.Mutex
-	all   map[string]int
-	notes map[string][]note.Note
+	mu  sync.Mutex
+	all map[string]int
 }
 
-func (p *passes) note(_ context.Context, node string, notes []note.Note) {
+func (p *passes) note(_ context.Context, node string, _ []note.Note) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
-		p.all, p.notes = map[string]int{}, map[string][]note.Note{}
+		p.all = map[string]int{}
 	}
 	p.all[node]++
-	p.notes[node] = notes
 }
 
 func (p *passes) of(node string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all[node]
-}
-
-// last is the code of the first note of the last pass; empty for none.
-func (p *passes) last(node string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.notes[node]) == 0 {
-		return ""
-	}
-	return p.notes[node][0].Code
 }

@@ -11,34 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
-	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/test/requests"
 )
-
-// tests of the package, each with a label of its own.
-func tests() map[string]func(*bench) {
-	all := map[string]func(*bench){}
-	for _, some := range []map[string]func(*bench){existence(), upkeep(), answers(), hardships()} {
-		maps.Copy(all, some)
-	}
-	return all
-}
-
-// existence is how a NodeImage comes and goes.
-func existence() map[string]func(*bench) {
-	return map[string]func(*bench){
-		"one write each":         oneWriteEach,
-		"creation delay":         creationDelay,
-		"virtual kubelet":        virtualKubelet,
-		"fake":                   fake,
-		"heartbeats are no news": heartbeats,
-		"nodes that come back":   comeBack,
-	}
-}
 
 // A NodeImage is made, relabelled and deleted by one write each, and nothing else is asked, but for a last look at the
 // node.
@@ -86,62 +63,6 @@ func oneWriteEach(b *bench) {
 		len(requests.About(asked, "DELETE nodeimages/", " 200")) != 1 {
 		b.Errorf("the deletion took %q", asked)
 	}
-}
-
-// A node has to be ready for a while first.
-func creationDelay(b *bench) {
-	b.start(nodeimage.Options{CreationDelay: time.Hour})
-	node := b.node("1", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse })
-	waits := func() error {
-		if code := b.passes.last(node.Name); code != imagepull.NoteNotReady {
-			return fmt.Errorf("the last pass says %q", code)
-		}
-		return nil
-	}
-	b.Until(waits)
-	b.clock.advance(2 * time.Hour)
-	b.looked("1", func() {
-		changeStatus(b, node, func(n *corev1.Node) {
-			n.Status.Conditions[0].Status = corev1.ConditionTrue
-			n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(b.clock.now())
-		})
-	})
-	b.Until(waits)
-	if err := b.Client.Get(b.Context(),
-		client.ObjectKeyFromObject(node), &v1beta1.NodeImage{}); client.IgnoreNotFound(err) != nil || err == nil {
-		b.Fatalf("a node that is ready since now has a NodeImage, or %v", err)
-	}
-	b.clock.advance(time.Hour)
-	b.touch(node)
-	b.eventually("1", exists)
-}
-
-func virtualKubelet(b *bench) {
-	b.start(nodeimage.Options{})
-	virtual := b.node("virtual", func(n *corev1.Node) { n.Labels["type"] = "virtual-kubelet" })
-	b.node("1")
-	b.eventually("1", exists)
-	b.looked("virtual", func() { b.touch(virtual) })
-	b.Still()
-	if made := requests.About(b.Asked(), "POST nodeimages"); len(made) != 1 {
-		b.Errorf("made %q", made)
-	}
-}
-
-// A fake stays without a node, with its labels, and is kept like others; without the mark it goes.
-func fake(b *bench) {
-	b.start(nodeimage.Options{})
-	job := b.job("gone")
-	image := b.image("1", func(n *v1beta1.NodeImage) { n.Labels[v1beta1.NodeImageFakeKey] = "" },
-		b.tag("1", job), b.tag("2"))
-	b.remove(job)
-	b.eventually("1", lists("nginx:2"))
-	b.Still()
-	if deleted := requests.About(b.Asked(), "DELETE"); len(deleted) > 0 {
-		b.Errorf("asked %q", deleted)
-	}
-	change(b, image, func(n *v1beta1.NodeImage) { delete(n.Labels, v1beta1.NodeImageFakeKey) })
-	b.gone("1")
 }
 
 // What a kubelet and a daemon write all the time is not looked at.

@@ -3,7 +3,6 @@
 package nodeimage_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 
@@ -17,20 +16,16 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-var (
-	runs = flag.Int("runs", 20, "how many nodes are reconciled with faults")
-	seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
-)
-
 // Whichever writes fail, before or after the API server applied them, each node has one NodeImage, tags are removed
 // with their jobs alone, and the answers of daemons count.
 func faults(b *bench) {
-	f := b.Faults(*seed)
+	const runs = 20
+	f := b.Faults(0)
 	b.startWith(nodeimage.Options{}, func(c client.WithWatch) client.WithWatch { return podbench.Writes(c, f.Do) })
 	b.daemons(func(ref imagepull.Reference) bool { return ref.Tag == "2" })
 	stays, goes := b.job("stays"), b.job("goes")
 	nodes := map[string]*corev1.Node{}
-	for i := range *runs {
+	for i := range runs {
 		nodes[fmt.Sprint(i)] = b.node(fmt.Sprint(i))
 	}
 	for short := range nodes {
@@ -39,7 +34,7 @@ func faults(b *bench) {
 		change(b, nodes[short], func(n *corev1.Node) { n.Labels["zone"] = "b" })
 	}
 	b.remove(goes)
-	last := fmt.Sprint(*runs - 1)
+	last := fmt.Sprint(runs - 1)
 	b.remove(nodes[last])
 	delete(nodes, last)
 	b.gone(last)
@@ -52,7 +47,7 @@ func faults(b *bench) {
 		})
 	}
 	b.Still()
-	if made := requests.About(b.Asked(), "POST nodeimages 201"); len(made) != *runs {
-		b.Errorf("%d were made, want %d", len(made), *runs)
+	if made := requests.About(b.Asked(), "POST nodeimages 201"); len(made) != runs {
+		b.Errorf("%d were made, want %d", len(made), runs)
 	}
 }

@@ -27,7 +27,13 @@ func TestNodeImages(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{
 		"../../config/crd/bases/apps.kruise.io_nodeimages.yaml", "../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml",
 	}})
-	for name, test := range tests() {
+	for name, test := range map[string]func(*bench){
+		"one write each": oneWriteEach, "heartbeats are no news": heartbeats, "nodes that come back": comeBack,
+		"only who is meant": onlyWhoIsMeant, "what no image can be": malformed, "names that are none": noNames,
+		"silent node": silentNode, "a node that stays not ready": notReadyNode,
+		"a daemon's answer is not lost": answerInTime, "a new tag is not lost": tagInTime,
+		"gone before it was seen": goneUnseen, "a lagging cache": laggingCache, "no pull jobs": noPullJobs, "faults": faults,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &bench{Bench: podbench.On(t, c, scheme), passes: &passes{}, clock: &clock{}}
