@@ -3,16 +3,19 @@
 package imagelistpulljob_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -67,49 +70,12 @@ func TestImagesBecomeJobs(t *testing.T) {
 		t.Errorf("the way to the end took %q", asked)
 	}
 	b.Until(func() error {
-		if told := b.events(list, "Successful create ImagePullJob"); !slices.Equal(told, []string{
-			"Normal created ImagePullJobs: 2 1",
-		}) {
+		if told := b.Events(list, "Successful create ImagePullJob"); !slices.Equal(told,
+			[]string{"created ImagePullJobs: 2 (1)"}) {
 			return fmt.Errorf("told %q", told)
 		}
 		return nil
 	})
-}
-
-// Failed images are reported in the order of the list, and what is written once is not written again.
-func TestFailedImages(t *testing.T) {
-	b := start(t)
-	list := b.create("ahead", []string{"c:1", "a:1", "b:1"})
-	jobs := b.hasJobs(list, "a:1", "b:1", "c:1")
-	b.does(jobs["a:1"], 2, 0, 2, 0)
-	b.does(jobs["b:1"], 2, 1, 0, 1)
-	b.does(jobs["c:1"], 2, 0, 1, 1)
-	b.counts(list, 1, 2, 1, 3, false)
-	var failed []string
-	for _, f := range list.Status.FailedImageStatuses {
-		failed = append(failed, f.Name)
-		if f.ImagePullJob != jobs[f.Name].Name || !strings.Contains(f.Message, f.ImagePullJob) {
-			t.Errorf("failed: %+v", f)
-		}
-	}
-	if !slices.Equal(failed, []string{"c:1", "b:1"}) {
-		t.Errorf("failed %q", failed)
-	}
-	b.Still()
-	b.Asked()
-	for range 3 { // the same news in other words
-		b.change(list, func(l *v1beta1.ImageListPullJob) { l.Annotations = map[string]string{"now": b.now().String()} })
-		job := jobs["b:1"]
-		b.refresh(job)
-		job.Status.Message += "."
-		if err := b.Client.Status().Update(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.Still()
-	if asked := b.Asked(); len(asked) > 0 {
-		t.Errorf("asked %q", asked)
-	}
 }
 
 // An image more is one job more, one less is one less, and another template is another job for each.
@@ -144,7 +110,7 @@ func TestListChanges(t *testing.T) {
 		t.Errorf("another template took %q", asked)
 	}
 	b.Until(func() error {
-		if told := b.events(list, "Successful delete ImagePullJob"); len(told) != 2 {
+		if told := b.Events(list, "Successful delete ImagePullJob"); len(told) != 2 {
 			return fmt.Errorf("told %q", told)
 		}
 		return nil
@@ -159,94 +125,6 @@ func TestListChanges(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// A job of an old release has no hash. With the same template it is as good as one that has.
-func TestJobsOfOldReleases(t *testing.T) {
-	b := newBench(t)
-	list := b.create("ahead", []string{"nginx:1", "redis:1"})
-	old := func(image string, timeout int32) *v1beta1.ImagePullJob {
-		job := &v1beta1.ImagePullJob{}
-		job.Namespace, job.GenerateName = b.Namespace, "ahead-"
-		job.OwnerReferences = []metav1.OwnerReference{
-			*metav1.NewControllerRef(list, v1beta1.GroupVersion.WithKind("ImageListPullJob")),
-		}
-		job.Spec.Image, job.Spec.PullPolicy = image, &v1beta1.PullPolicy{TimeoutSeconds: &timeout}
-		if err := b.Client.Create(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
-		return job
-	}
-	same, other := old("nginx:1", 600), old("redis:1", 5)
-	b.start(plain)
-	b.Until(func() error {
-		jobs, err := b.jobs(list)
-		if err != nil || len(jobs) != 2 || jobs["redis:1"].UID == other.UID || jobs["nginx:1"].UID != same.UID {
-			return fmt.Errorf("jobs %v: %w", jobs, err)
-		}
-		return nil
-	})
-}
-
-// A list leaves some time after its end, and not before. Until then nothing changes it.
-func TestTimeToLive(t *testing.T) {
-	b := start(t)
-	limited := func(l *v1beta1.ImageListPullJob) {
-		l.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](3600)
-	}
-	list, stays := b.create("ahead", []string{"nginx:1"}, limited), b.create("stays", []string{"nginx:1"})
-	for _, l := range []*v1beta1.ImageListPullJob{list, stays} {
-		b.does(b.hasJobs(l, "nginx:1")["nginx:1"], 1, 0, 1, 0)
-		b.counts(l, 0, 1, 1, 1, true)
-	}
-	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.Images = []string{"redis:1"} })
-	b.Still()
-	b.hasJobs(list, "nginx:1")
-	b.counts(list, 0, 1, 1, 1, true)
-	b.Asked()
-	b.ahead.Store(int64(2 * time.Hour))
-	for _, l := range []*v1beta1.ImageListPullJob{list, stays} {
-		b.change(l, func(l *v1beta1.ImageListPullJob) { l.Annotations = map[string]string{"now": "later"} })
-	}
-	b.gone(list)
-	b.Still()
-	b.refresh(stays)
-	if asked := b.Asked(); len(asked) != 1 || len(requests.About(asked, "DELETE imagelistpulljobs/ahead 200")) != 1 {
-		t.Errorf("asked %q", asked)
-	}
-	// By itself, where no client touches it.
-	b.ahead.Store(0)
-	soon := b.create("soon", []string{"nginx:1"}, func(l *v1beta1.ImageListPullJob) {
-		l.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](1)
-	})
-	b.does(b.hasJobs(soon, "nginx:1")["nginx:1"], 1, 0, 1, 0)
-	b.gone(soon)
-}
-
-// A list that never completes does not, and one that is being deleted makes nothing.
-func TestNever(t *testing.T) {
-	b := start(t)
-	list := b.create("ahead", []string{"nginx:1", "redis:1"}, func(l *v1beta1.ImageListPullJob) {
-		l.Spec.CompletionPolicy.Type = v1beta1.Never
-	})
-	jobs := b.hasJobs(list, "nginx:1", "redis:1")
-	b.does(jobs["nginx:1"], 1, 0, 1, 0)
-	b.does(jobs["redis:1"], 1, 0, 0, 1)
-	b.counts(list, 0, 2, 1, 2, false)
-	leaving := b.create("leaving", []string{"nginx:1"}, func(l *v1beta1.ImageListPullJob) {
-		l.Finalizers = []string{"test.kruisekit.dev/hold"}
-	})
-	job := b.hasJobs(leaving, "nginx:1")["nginx:1"]
-	if err := b.Client.Delete(t.Context(), leaving); err != nil {
-		t.Fatal(err)
-	}
-	b.Still()
-	if err := b.Client.Delete(t.Context(), job); err != nil {
-		t.Fatal(err)
-	}
-	b.Still()
-	b.hasJobs(leaving)
-	b.change(leaving, func(l *v1beta1.ImageListPullJob) { l.Finalizers = nil })
 }
 
 // A job that a client deletes is made again, also while the old one is still on its way out.
@@ -277,6 +155,68 @@ func TestDeletedJob(t *testing.T) {
 		jobs, err := b.jobs(list)
 		if err != nil || jobs["nginx:1"] == nil || jobs["nginx:1"].UID == job.UID {
 			return fmt.Errorf("jobs %v: %w", jobs, err)
+		}
+		return nil
+	})
+}
+
+// The API server stores numbers that are too large for Go. Neither such a list nor such a job stops the others.
+func TestMalformed(t *testing.T) {
+	b := start(t)
+	untyped := func(kind, name, spec string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		text := fmt.Sprintf(
+			`{"apiVersion":"apps.kruise.io/v1beta1","kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":%s}`,
+			kind, b.Namespace, name, spec)
+		if err := o.UnmarshalJSON([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	list := untyped("ImageListPullJob", "odd", `{"images":["nginx:1"],"completionPolicy":{},"parallelism":99999999999}`)
+	job := untyped("ImagePullJob", "odd", `{"image":"nginx:1","completionPolicy":{},"parallelism":99999999999}`)
+	for _, o := range []*unstructured.Unstructured{list, job} {
+		if err := b.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Until(func() error {
+		told := b.Events(list, "InvalidSpec")
+		if len(told) != 1 || !strings.Contains(told[0], "parallelism") && !strings.Contains(told[0], "99999999999") {
+			return fmt.Errorf("told %q", told)
+		}
+		return nil
+	})
+	good := b.create("good", []string{"nginx:1"})
+	mine := &metav1.PartialObjectMetadata{}
+	b.Until(func() error {
+		all := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{
+			APIVersion: "apps.kruise.io/v1beta1", Kind: "ImagePullJobList",
+		}}
+		if err := b.Client.List(t.Context(), all, client.InNamespace(b.Namespace)); err != nil {
+			return err
+		}
+		for i := range all.Items {
+			if metav1.IsControlledBy(&all.Items[i], good) {
+				mine = &all.Items[i]
+				return nil
+			}
+		}
+		return errors.New("no job")
+	})
+	// Neither does one of its own, which is replaced.
+	raw := untyped("ImagePullJob", mine.Name, "{}")
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parallelism":99999999999}}`))
+	if err := b.Client.Patch(t.Context(), raw, patch); err != nil {
+		t.Fatal(err)
+	}
+	b.Until(func() error {
+		fresh := untyped("ImagePullJob", mine.Name, "{}")
+		if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(mine), fresh); err != nil {
+			return err
+		}
+		if fresh.GetUID() == mine.UID {
+			return errors.New("the odd job is still there")
 		}
 		return nil
 	})

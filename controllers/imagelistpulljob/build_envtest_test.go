@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,21 +91,4 @@ func (b *bench) gone(o client.Object) {
 		}
 		return nil
 	})
-}
-
-// events of a list with a reason.
-func (b *bench) events(list *v1beta1.ImageListPullJob, reason string) []string {
-	b.Helper()
-	var all corev1.EventList
-	if err := b.Client.List(b.Context(), &all, client.InNamespace(b.Namespace)); err != nil {
-		b.Fatal(err)
-	}
-	var some []string
-	for _, e := range all.Items {
-		if e.InvolvedObject.UID == list.UID && e.Reason == reason {
-			some = append(some, fmt.Sprintf("%s %s %d", e.Type, e.Message, max(e.Count, 1)))
-		}
-	}
-	slices.Sort(some)
-	return some
 }

@@ -3,7 +3,6 @@
 package imagelistpulljob_test
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,19 +15,15 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-var (
-	runs = flag.Int("runs", 12, "how many lists are reconciled with faults")
-	seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
-)
-
 // Whichever writes fail, before or after the API server applied them, each image has one job, created once, and the
 // list completes and is deleted.
 func TestFaults(t *testing.T) {
 	b := newBench(t)
-	faults := b.Faults(*seed)
+	const runs = 12
+	faults := b.Faults(0)
 	b.start(func(c client.WithWatch) client.WithWatch { return podbench.Writes(c, faults.Do) })
 	var lists []*v1beta1.ImageListPullJob
-	for i := range *runs {
+	for i := range runs {
 		lists = append(lists, b.create(fmt.Sprint("list-", i), []string{"a:1", "b:1", "c:1"}))
 	}
 	for _, list := range lists {
@@ -56,7 +51,7 @@ func TestFaults(t *testing.T) {
 	for _, list := range lists {
 		b.gone(list)
 	}
-	if made := requests.About(b.Asked(), "POST imagepulljobs 201"); len(made) != 5**runs {
-		t.Errorf("%d jobs were made, want %d", len(made), 5**runs)
+	if made := requests.About(b.Asked(), "POST imagepulljobs 201"); len(made) != 5*runs {
+		t.Errorf("%d jobs were made, want %d", len(made), 5*runs)
 	}
 }

@@ -4,9 +4,7 @@ package imagelistpulljob_test
 
 import (
 	"os"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,11 +20,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 // bench is a namespace with a reconciler.
-type bench struct {
-	*podbench.Bench
-
-	ahead atomic.Int64
-}
+type bench struct{ *podbench.Bench }
 
 func start(t *testing.T) *bench {
 	t.Helper()
@@ -39,21 +33,17 @@ func start(t *testing.T) *bench {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
-	return &bench{Bench: podbench.New(t, cluster.Options{CRDDirs: []string{
+	return &bench{podbench.New(t, cluster.Options{CRDDirs: []string{
 		"../../config/crd/bases/apps.kruise.io_imagelistpulljobs.yaml",
 		"../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml",
 	}})}
 }
 
-// now is the time of the reconciler, which the test puts ahead.
-func (b *bench) now() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) }
-
-// start starts a reconciler with a client of its own, and returns a function that stops it. It stops with the test at
-// the latest.
-func (b *bench) start(wrap func(client.WithWatch) client.WithWatch) (stop func()) {
+// start starts a reconciler with a client of its own.
+func (b *bench) start(wrap func(client.WithWatch) client.WithWatch) {
 	b.Helper()
-	return b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
-		r, err := imagelistpulljob.New(wrap(c), imagelistpulljob.Options{Now: b.now})
+	b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
+		r, err := imagelistpulljob.New(wrap(c), imagelistpulljob.Options{})
 		if err != nil {
 			return err
 		}
