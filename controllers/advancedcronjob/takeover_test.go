@@ -1,22 +1,18 @@
 package advancedcronjob_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/advancedcronjob"
-	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
@@ -150,10 +146,6 @@ func TestStoredFaults(t *testing.T) {
 			change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Template.Spec.RestartPolicy = "Always" }),
 			held:   "restartPolicy",
 		},
-		"no template": {
-			change: func(j *v1beta1.AdvancedCronJob) { j.Spec.Template.BroadcastJobTemplate = nil }, held: "spec.template",
-		},
-		"no schedule": {change: func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "" }, held: "spec.schedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, v1beta1.BroadcastJobTemplate)
@@ -178,7 +170,7 @@ func TestStoredFaults(t *testing.T) {
 	}
 }
 
-// Objects whose ticks are far away cost nothing but a pass an hour, and no request. BenchmarkIdle measures the pass.
+// Objects whose ticks are far away cost nothing but a pass an hour, and no request.
 func TestIdle(t *testing.T) {
 	m := newModel(t, v1beta1.BroadcastJobTemplate)
 	for i := range 200 {
@@ -194,25 +186,6 @@ func TestIdle(t *testing.T) {
 	if wait := m.Due.Sub(m.Clock); wait != time.Hour {
 		t.Errorf("the next pass is after %s", wait)
 	}
-}
-
-// BenchmarkIdle is one pass over an idle object. A thousand objects have a thousand passes an hour.
-func BenchmarkIdle(b *testing.B) {
-	m := objects.NewModel(b, &v1beta1.AdvancedCronJobList{}, v1beta1.AddToScheme)
-	job := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "web", CreationTimestamp: metav1.Time{Time: m.Clock},
-	}}
-	job.Spec.Schedule, job.Spec.Template.BroadcastJobTemplate = "0 0 1 7 *", &v1beta1.BroadcastJobTemplateSpec{}
-	r, err := advancedcronjob.New(m.Server, advancedcronjob.Options{Now: m.Now})
-	if err := errors.Join(err, m.Server.Put(job),
-		owned.Index(b.Context(), m.Server, &v1beta1.BroadcastJob{})); err != nil {
-		b.Fatal(err)
-	}
-	m.Reconciler = r
-	for b.Loop() {
-		m.Reconcile()
-	}
-	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)*1000/3600*100, "%core/1000")
 }
 
 // A process that has just started, and whose cache lags, reads the object live before its first child.

@@ -221,38 +221,6 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// The history has its limits, and an object is continued by the next process.
-func TestHistoryAndRestart(t *testing.T) {
-	const kind = v1beta1.BroadcastJobTemplate
-	b := newBench(t)
-	stop := b.start(plain)
-	job := b.create("web", kind, v1beta1.AllowConcurrent)
-	for i := range 4 {
-		b.tick(job)
-		children := b.has(job, kind, i+1, 1)
-		for j := range children {
-			b.end(&children[j])
-		}
-		b.has(job, kind, min(i+1, 3), 0)
-		if i == 2 {
-			stop()
-			b.start(plain)
-		}
-	}
-	last := job.Status.LastScheduleTime
-	stopped := b.children(job, kind)
-	for i := range stopped {
-		if err := b.Client.Delete(t.Context(), &stopped[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.wake(job)
-	b.Still()
-	if b.has(job, kind, 0, 0); !job.Status.LastScheduleTime.Equal(last) {
-		t.Errorf("the last tick is %s, was %s", job.Status.LastScheduleTime, last)
-	}
-}
-
 // Whichever requests fail, before or after the API server applied them, each tick has one child.
 func TestFaults(t *testing.T) {
 	b := newBench(t)
