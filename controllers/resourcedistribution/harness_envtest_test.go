@@ -31,8 +31,6 @@ type bench struct {
 	*podbench.Bench
 
 	cluster *cluster.Cluster
-	// taken is the copy of the reference.
-	taken *corev1.Secret
 }
 
 // newBench has no reconciler yet. The reconciler is the account of the manager with the rights of config/rbac.
@@ -61,9 +59,9 @@ func (b *bench) apply(directory string) {
 }
 
 // reconcile starts the reconciler.
-func (b *bench) reconcile() (stop func()) {
+func (b *bench) reconcile() {
 	b.Helper()
-	return b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
+	b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
 		r, err := resourcedistribution.New(c, resourcedistribution.Options{})
 		if err != nil {
 			return err

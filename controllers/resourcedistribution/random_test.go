@@ -50,27 +50,7 @@ func (w *world) reboot() {
 
 // faults are a client whose requests fail at random, and whose cache of copies lags.
 func (w *world) faults(c client.WithWatch) client.WithWatch {
-	through := func(verb string, o client.Object, write func() error) error {
-		return w.chance.Do(verb+o.GetNamespace(), write)
-	}
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return through("create", o, func() error { return c.Create(ctx, o, opts...) })
-		},
-		Patch: func(
-			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
-		) error {
-			return through("patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return through("delete", o, func() error { return c.Delete(ctx, o, opts...) })
-		},
-		SubResourcePatch: func(
-			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
-			opts ...client.SubResourcePatchOption,
-		) error {
-			return through(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
-		},
+	return interceptor.NewClient(podbench.Writes(c, w.chance.Do), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			metadata, is := list.(*metav1.PartialObjectMetadataList)
 			if !is || metadata.Kind != "SecretList" {

@@ -25,7 +25,6 @@ import (
 func TestDistribution(t *testing.T) {
 	b := newBench(t)
 	b.namespace("shop", nil)
-	b.taken = b.older()
 	b.rights(t)
 	for _, c := range []struct {
 		name string
@@ -33,13 +32,8 @@ func TestDistribution(t *testing.T) {
 	}{
 		{"namespaces", testNamespaces},
 		{"drift", testDrift},
-		{"immutable", testImmutable},
-		{"conflict", testConflict},
-		{"ConfigMap", testConfigMap},
-		{"takeover", testTakeover},
 		{"the end", testEnd},
 		{"policies", testPolicies},
-		{"restart", testRestart},
 		{"policy of the kind", testAdmissionPolicy},
 	} {
 		if !t.Run(c.name, func(t *testing.T) { c.test(t, b) }) {
@@ -140,110 +134,6 @@ func testDrift(t *testing.T, b *bench) {
 	b.has("shop", "drift", "reader")
 }
 
-// What no update can change is created again.
-func testImmutable(t *testing.T, b *bench) {
-	immutable := func(user string) string {
-		return fmt.Sprintf(
-			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"fixed"},"immutable":true,"stringData":{"user":%q}}`, user)
-	}
-	b.distribute("fixed", immutable("one"), inShop)
-	first := b.has("shop", "fixed", "one")
-	b.settled("fixed", 1, 1)
-	b.distribute("fixed", immutable("two"), inShop)
-	second := b.has("shop", "fixed", "two")
-	if first.UID == second.UID || second.Immutable == nil || !*second.Immutable {
-		t.Errorf("the copy is %+v", second)
-	}
-	b.settled("fixed", 1, 1)
-	b.distribute("fixed",
-		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"fixed"},"type":"example.com/x","stringData":{"user":"two"}}`,
-		inShop)
-	b.Until(func() error {
-		if err := b.Look(second); err != nil || second.Type != "example.com/x" {
-			return fmt.Errorf("the type is %s: %w", second.Type, err)
-		}
-		return nil
-	})
-	b.settled("fixed", 1, 1)
-}
-
-func testConflict(t *testing.T, b *bench) {
-	foreign := secretIn("shop", "taken")
-	foreign.StringData = map[string]string{"user": "theirs"}
-	b.create(foreign)
-	b.distribute("taken", secretOf("taken", "reader"), inShop)
-	d := b.settled("taken", 0, 1)
-	if c := condition(d, v1beta1.ResourceDistributionConflictOccurred); c.Status != "True" ||
-		!slices.Equal(c.FailedNamespaces, []string{"shop"}) {
-		t.Errorf("the condition is %+v", c)
-	}
-	b.has("shop", "taken", "theirs")
-	if err := b.Client.Delete(b.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
-	b.has("shop", "taken", "reader")
-	b.settled("taken", 1, 1)
-}
-
-func testConfigMap(t *testing.T, b *bench) {
-	resource := func(data string) string {
-		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},` + data + `}`
-	}
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}}
-	for _, c := range []struct{ data, want string }{
-		{`"data":{"a":"1"},"binaryData":{"b":"eA=="}`, `a:1 / b:x`},
-		{`"data":{"c":"2"}`, `c:2 /`},
-		{`"binaryData":{"b":"eQ=="}`, `/ b:y`},
-		{`"data":{}`, `/`},
-	} {
-		b.distribute("settings", resource(c.data), inShop)
-		b.settled("settings", 1, 1)
-		b.Until(func() error {
-			if err := b.Look(m); err != nil {
-				return err
-			}
-			if got := strings.TrimSpace(strings.NewReplacer("map[", "", "]", "").Replace(fmt.Sprintf("%v / %s",
-				m.Data, m.BinaryData))); got != c.want {
-				return fmt.Errorf("it has %s, want %s", got, c.want)
-			}
-			return nil
-		})
-	}
-	_ = t
-}
-
-// older stores a distribution and a copy as the reference leaves them, with an owner of the older version.
-func (b *bench) older() *corev1.Secret {
-	b.Helper()
-	d := b.distribute("older", secretOf("older", "reader"), inShop)
-	s := secretIn("shop", "older")
-	s.StringData = map[string]string{"user": "reader"}
-	s.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion:         "apps.kruise.io/v1alpha1",
-		Kind:               "ResourceDistribution",
-		Name:               "older",
-		UID:                d.UID,
-		Controller:         ptr.To(true),
-		BlockOwnerDeletion: ptr.To(true),
-	}}
-	s.Annotations = map[string]string{v1beta1.ResourceDistributionFromAnnotation: "older"}
-	b.create(s)
-	return s
-}
-
-// A copy of the reference is not written before the content changes.
-func testTakeover(t *testing.T, b *bench) {
-	b.settled("older", 1, 1)
-	if is := b.has("shop", "older", "reader"); is.ResourceVersion != b.taken.ResourceVersion {
-		t.Errorf("the copy was written: %+v", is.ObjectMeta)
-	}
-	b.distribute("older", secretOf("older", "writer"), inShop)
-	if is := b.has("shop", "older", "writer"); is.UID != b.taken.UID || len(is.OwnerReferences) != 1 ||
-		is.OwnerReferences[0].APIVersion != "apps.kruise.io/v1beta1" {
-		t.Errorf("the copy is %+v", is.ObjectMeta)
-	}
-}
-
 // A distribution that is gone restores nothing, and the watch of its name ends with it.
 func testEnd(t *testing.T, b *bench) {
 	d := b.distribute("end", secretOf("end", "reader"), inShop)
@@ -332,38 +222,6 @@ func testPolicies(t *testing.T, b *bench) {
 	} {
 		if err := c.do(); apierrors.IsForbidden(err) != c.refused || !c.refused && err != nil {
 			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-// A process that starts again reads each copy once, and writes nothing.
-func testRestart(t *testing.T, b *bench) {
-	b.Still()
-	before := &corev1.SecretList{}
-	if err := b.Client.List(b.Context(), before, client.InNamespace("shop")); err != nil {
-		t.Fatal(err)
-	}
-	b.Asked()
-	b.reconcile() // a second process, which has no memory
-	b.Until(func() error {
-		if n := len(requests.About(b.Asked(), "GET", "secrets/")); n == 0 {
-			return fmt.Errorf("nothing is read yet")
-		}
-		return nil
-	})
-	b.Still()
-	if writes := slices.DeleteFunc(b.Asked(), func(r string) bool {
-		return strings.HasPrefix(r, "GET")
-	}); len(writes) > 0 {
-		t.Errorf("a restart writes %q", writes)
-	}
-	after := &corev1.SecretList{}
-	if err := b.Client.List(b.Context(), after, client.InNamespace("shop")); err != nil {
-		t.Fatal(err)
-	}
-	for i := range before.Items {
-		if before.Items[i].ResourceVersion != after.Items[i].ResourceVersion {
-			t.Errorf("%s was written", before.Items[i].Name)
 		}
 	}
 }
