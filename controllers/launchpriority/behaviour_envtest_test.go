@@ -13,79 +13,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/controllers/launchpriority"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/launch"
 )
 
-// Containers start in their order, and a pod costs a write for each priority, and the mark.
+// Containers start in their order, and a pod costs a write of the barrier at each step, and the mark. Package launch has
+// the laws.
 func TestOrder(t *testing.T) {
-	for name, c := range map[string]struct {
-		why   string
-		asks  []string
-		want  []string
-		steps int
-	}{
-		"ordered":    {"the position decides", []string{"Ordered", "Ordered", "Ordered"}, []string{"a", "b", "c"}, 3},
-		"priorities": {"higher ones start first", []string{"", "10"}, []string{"b", "a"}, 2},
-		"same level": {"they start together", []string{"3", "5", "0", "-1", "3"}, []string{"b", "a", "e", "c", "d"}, 4},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.reconcile(launchpriority.Options{}, plain)
-			pod := b.pod("web", nil, c.asks...)
-			got := b.kubelet(pod)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
-			}
-			b.complete(pod)
-			b.Still()
-			want := []string{"POST configmaps 201"}
-			if c.steps > 1 {
-				want = append(want, "PATCH configmaps/web-barrier 200")
-			}
-			want = append(want, "PATCH pods/web 200")
-			if diff := cmp.Diff(want, b.written()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			barrier := b.barrier(pod)
-			shape := metav1.ObjectMeta{
-				Namespace: b.Namespace, Name: "web-barrier",
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: pod.UID}},
-			}
-			ignored := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields")
-			if diff := cmp.Diff(shape, barrier.ObjectMeta, ignored); diff != "" {
-				t.Errorf("the barrier is not as the reference makes it (-want +got):\n%s", diff)
-			}
-			if events := b.Events(pod, ""); len(events) > 0 {
-				t.Errorf("events %q", events)
-			}
-		})
-	}
-}
-
-// A container that is not ready any more holds up what has not started, and nothing else.
-func TestUnready(t *testing.T) {
 	b := newBench(t)
-	b.reconcile(launchpriority.Options{}, plain)
-	pod := b.pod("web", nil, "Ordered", "Ordered", "Ordered")
-	b.has(pod, "p_0")
-	b.set(pod, ready, "a")
-	b.has(pod, "p_-1", "p_0")
-	b.set(pod, unready, "a")
-	b.set(pod, ready, "b")
-	b.Still()
-	if got := b.keys(pod); !slices.Equal(got, []string{"p_-1", "p_0"}) {
-		t.Errorf("%q are open", got)
+	b.reconcile(plain)
+	pod := b.pod("web", nil, "3", "5", "0", "-1", "3")
+	if diff := cmp.Diff([]string{"b", "a", "e", "c", "d"}, b.kubelet(pod)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	b.set(pod, ready, "a")
-	b.has(pod, "p_-1", "p_-2", "p_0")
 	b.complete(pod)
+	b.Still()
+	want := []string{"POST configmaps 201", "PATCH configmaps/web-barrier 200", "PATCH pods/web 200"}
+	if diff := cmp.Diff(want, b.written()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	barrier := b.barrier(pod)
+	shape := metav1.ObjectMeta{
+		Namespace: b.Namespace, Name: "web-barrier",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: pod.UID}},
+	}
+	ignored := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp", "ManagedFields")
+	if diff := cmp.Diff(shape, barrier.ObjectMeta, ignored); diff != "" {
+		t.Errorf("the barrier is not as the reference makes it (-want +got):\n%s", diff)
+	}
+	if events := b.Events(pod, ""); len(events) > 0 {
+		t.Errorf("events %q", events)
+	}
+	if watched := b.Watched(); !slices.Equal(watched, []string{"pods"}) {
+		t.Errorf("there are informers of %q", watched)
+	}
 }
 
 // A pod that comes back under its name has its containers ordered again, though the former barrier is still there.
 func TestFormerBarrier(t *testing.T) {
 	b := newBench(t)
-	b.reconcile(launchpriority.Options{}, plain)
+	b.reconcile(plain)
 	pod := b.pod("web-0", nil, "Ordered", "Ordered")
 	b.kubelet(pod)
 	b.complete(pod)
@@ -117,11 +84,11 @@ func TestLaterBarrierIsKept(t *testing.T) {
 	stale := pod.DeepCopy()
 	b.Gone(pod)
 	again := b.pod("web-0", nil, "Ordered", "Ordered")
-	stop := b.reconcile(launchpriority.Options{}, plain)
+	stop := b.reconcile(plain)
 	barrier := b.has(again, "p_0")
 	stop()
 	b.Asked()
-	b.reconcile(launchpriority.Options{}, func(c client.WithWatch) client.Client { return staleReader{c, stale} })
+	b.reconcile(func(c client.WithWatch) client.Client { return staleReader{c, stale} })
 	b.Until(func() error {
 		if !slices.Contains(b.Asked(), "GET pods/web-0 200") {
 			return fmt.Errorf("nobody has asked which pod is there")
@@ -137,7 +104,7 @@ func TestLaterBarrierIsKept(t *testing.T) {
 // A barrier that is lost is made again, so that containers can start again.
 func TestLost(t *testing.T) {
 	b := newBench(t)
-	b.reconcile(launchpriority.Options{}, plain)
+	b.reconcile(plain)
 	pod := b.pod("web", nil, "Ordered", "Ordered")
 	barrier := b.has(pod, "p_0")
 	b.Gone(barrier)
@@ -166,7 +133,7 @@ func TestLost(t *testing.T) {
 // A barrier that is lost in the moment when a key is added to it is made again.
 func TestLostBeforeWrite(t *testing.T) {
 	b := newBench(t)
-	b.reconcile(launchpriority.Options{}, plain)
+	b.reconcile(plain)
 	pod := b.pod("web", nil, "Ordered", "Ordered", "Ordered")
 	b.Gone(b.has(pod, "p_0"))
 	b.set(pod, ready, "a")
@@ -182,7 +149,7 @@ func TestStranger(t *testing.T) {
 	if err := b.Client.Create(t.Context(), mine); err != nil {
 		t.Fatal(err)
 	}
-	b.reconcile(launchpriority.Options{}, plain)
+	b.reconcile(plain)
 	pod := b.pod("web", nil, "Ordered", "Ordered")
 	if got := b.has(pod, "mine", "p_0"); got.UID != mine.UID || len(got.OwnerReferences) > 0 {
 		t.Errorf("%+v", got.ObjectMeta)
@@ -209,7 +176,7 @@ func TestTakeover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.reconcile(launchpriority.Options{}, plain)
+	b.reconcile(plain)
 	for i := range 4 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: fmt.Sprintf("web-%d", i)}}
 		if err := b.Look(pod); err != nil {
@@ -221,5 +188,60 @@ func TestTakeover(t *testing.T) {
 		if b.barrier(pod).UID != before {
 			t.Errorf("%s: the barrier was replaced", pod.Name)
 		}
+	}
+}
+
+// A reconciler that starts in the middle goes on, and leaves alone who does not wait.
+func TestQuiet(t *testing.T) {
+	b := newBench(t)
+	stop := b.reconcile(plain)
+	done := b.pod("done", nil, "Ordered", "Ordered")
+	b.kubelet(done)
+	b.complete(done)
+	half := b.pod("half", nil, "Ordered", "Ordered", "Ordered")
+	b.has(half, "p_0")
+	b.set(half, ready, "a")
+	b.has(half, "p_-1", "p_0")
+	b.set(half, blocked, "c")
+	stop()
+
+	crashing := b.pod("crashing", func(pod *corev1.Pod) { pod.Annotations[kruise.ContainerLaunchPriorityKey] = "Ordered" },
+		"", "")
+	b.set(crashing, ready, "a", "b") // as the reference lets it be, without a mark
+	b.Status(crashing, func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+	})
+	b.set(done, func(s *corev1.ContainerStatus) {
+		s.Ready, s.State.Waiting = false, &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+	}, "a")
+	b.pod("plain", nil, "", "")
+	b.pod("terminating", func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/x"} }, "Ordered", "Ordered")
+	going := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "terminating"}}
+	b.Gone(going)
+	t.Cleanup(func() {
+		_ = b.Client.Patch(t.Context(), going, client.RawPatch(launch.PatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	})
+	b.Asked()
+
+	b.reconcile(plain)
+	b.set(half, ready, "b")
+	b.has(half, "p_-1", "p_-2", "p_0")
+	b.complete(half)
+	b.Still()
+	want := []string{"PATCH configmaps/half-barrier 200", "PATCH pods/half 200"}
+	if diff := cmp.Diff(want, b.written()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for i := range 5 {
+		b.Status(half, func(pod *corev1.Pod) { pod.Status.Message = fmt.Sprint(i) })
+		b.Status(done, func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].RestartCount++ })
+	}
+	b.Still()
+	if all := b.written(); len(all) > 0 {
+		t.Errorf("asked for nothing: %q", all)
+	}
+	b.Status(going, func(*corev1.Pod) {})
+	if b.barrier(going) != nil {
+		t.Error("a pod that goes gets a barrier")
 	}
 }

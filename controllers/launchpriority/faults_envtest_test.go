@@ -4,18 +4,14 @@ package launchpriority_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/controllers/launchpriority"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
-
-var seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
 
 // staleReader has a pod as it was.
 type staleReader struct {
@@ -36,8 +32,8 @@ func (s staleReader) Get(ctx context.Context, key client.ObjectKey, o client.Obj
 // former one.
 func TestFaults(t *testing.T) {
 	b := newBench(t)
-	f := b.Faults(*seed)
-	b.reconcile(launchpriority.Options{}, func(c client.WithWatch) client.Client {
+	f := b.Faults(0)
+	b.reconcile(func(c client.WithWatch) client.Client {
 		return podbench.Reads(podbench.Writes(c, f.Do), f.Do)
 	})
 	for round := range 2 {

@@ -38,10 +38,10 @@ func newBench(t *testing.T) *bench {
 func plain(c client.WithWatch) client.Client { return c }
 
 // reconcile starts a reconciler and gives what stops it.
-func (b *bench) reconcile(o launchpriority.Options, wrap func(client.WithWatch) client.Client) (stop func()) {
+func (b *bench) reconcile(wrap func(client.WithWatch) client.Client) (stop func()) {
 	b.Helper()
 	return b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
-		r, err := launchpriority.New(wrap(c), o)
+		r, err := launchpriority.New(wrap(c), launchpriority.Options{})
 		if err != nil {
 			return err
 		}
@@ -155,10 +155,6 @@ func (b *bench) set(pod *corev1.Pod, state func(*corev1.ContainerStatus), names 
 
 func ready(s *corev1.ContainerStatus) {
 	s.Ready, s.State.Running = true, &corev1.ContainerStateRunning{}
-}
-
-func unready(s *corev1.ContainerStatus) {
-	s.Ready, s.State.Running = false, &corev1.ContainerStateRunning{}
 }
 
 func blocked(s *corev1.ContainerStatus) {

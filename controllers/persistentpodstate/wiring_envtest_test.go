@@ -69,7 +69,6 @@ func TestWiring(t *testing.T) {
 	}{
 		{"generated", testGenerated},
 		{"pods", testPods},
-		{"advanced", testAdvanced},
 		{"nodes", testNodes},
 		{"white list", testWhiteList},
 		{"deleted", testDeleted},
@@ -260,23 +259,7 @@ func (b *bench) pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name}}
 }
 
-// testAdvanced: an Advanced StatefulSet of the same name is another workload, and reserves ordinals.
-func testAdvanced(_ *testing.T, b *bench) {
-	kind := v1beta1.GroupVersion.WithKind("StatefulSet")
-	set := b.untyped(kind, "adv", `{"replicas":2,"reserveOrdinals":[0],"selector":{"matchLabels":{"app":"adv"}},
-		"template":{"metadata":{"labels":{"app":"adv"}},"spec":{"containers":[{"name":"main","image":"m"}]}}}`)
-	b.create(set)
-	b.state(kind, "adv")
-	for i := range int32(4) {
-		b.run(set, kind, i, "n1")
-	}
-	b.records("adv", "adv-0:n1 adv-1:n1 adv-2:n1 adv-3:n1")
-	b.Gone(b.pod("adv-0"))
-	b.Gone(b.pod("adv-3"))
-	b.records("adv", "adv-1:n1 adv-2:n1")
-}
-
-// testNodes: the condition when the last node of a zone leaves, the release, and a pod that waits.
+// testNodes: the condition when the last node of a zone leaves. The story "released" has what follows.
 func testNodes(t *testing.T, b *bench) {
 	n3 := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3", Labels: map[string]string{zone: "c", host: "n3"}}}
 	b.create(n3)
@@ -285,33 +268,17 @@ func testNodes(t *testing.T, b *bench) {
 	b.run(set, native(), 0, "n3")
 	b.records("lost", "lost-0:n3")
 	b.Gone(n3)
-	condition := func(want metav1.ConditionStatus) {
-		b.Helper()
-		b.Until(func() error {
-			if err := b.Look(s); err != nil {
-				return err
-			}
-			if len(s.Status.Conditions) != 1 || s.Status.Conditions[0].Status != want {
-				return fmt.Errorf("the status is %+v", s.Status)
-			}
-			return nil
-		})
-	}
-	condition(metav1.ConditionFalse)
+	b.Until(func() error {
+		if err := b.Look(s); err != nil {
+			return err
+		}
+		if len(s.Status.Conditions) != 1 || s.Status.Conditions[0].Status != metav1.ConditionFalse {
+			return fmt.Errorf("the status is %+v", s.Status)
+		}
+		return nil
+	})
 	if s.Status.PodStates["lost-0"].MissingSince == nil {
 		t.Errorf("the record is %+v", s.Status.PodStates["lost-0"])
-	}
-	b.Gone(b.pod("lost-0"))
-	waits := b.Pod("lost-0", func(p *corev1.Pod) {
-		p.Spec.NodeName, p.Spec.NodeSelector = "", map[string]string{zone: "c"}
-		p.Annotations = map[string]string{"kruise.io/injected-persistent-pod-state": "lost"}
-		p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, native())}
-	})
-	b.patch(s, `{"metadata":{"annotations":{"kruisekit.dev/release-missing-topology-after":"0s"}}}`)
-	b.gone(waits)
-	condition(metav1.ConditionTrue)
-	if r := s.Status.PodStates["lost-0"]; r.ReleasedAt == nil || len(r.NodeTopologyLabels) > 0 {
-		t.Errorf("the record is %+v", r)
 	}
 }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 var seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
@@ -130,61 +129,6 @@ func TestFirstWord(t *testing.T) {
 	b.Still()
 	if all := b.Asked(); len(all) > 0 {
 		t.Errorf("asked for nothing: %q", all)
-	}
-}
-
-// What is there stays, and the entries of others hold the pod as before.
-func TestNotTouched(t *testing.T) {
-	b := start(t, plain)
-	pod := b.Pod("web", gated)
-	b.isTrue(pod)
-	for _, key := range []string{"one", "two"} {
-		b.send(pod, lifecycle.Hold, key)
-	}
-	b.Still()
-	if c := b.condition(pod); c.Status != corev1.ConditionFalse ||
-		c.Message != `[{"userAgent":"test","key":"one"},{"userAgent":"test","key":"two"}]` {
-		t.Errorf("%+v", c)
-	}
-	for i, key := range []string{"one", "two"} {
-		b.send(pod, lifecycle.Release, key)
-		if c := b.condition(pod); (c.Status == corev1.ConditionTrue) != (i == 1) {
-			t.Errorf("without %s: %+v", key, c)
-		}
-	}
-	b.Still()
-	if c := b.condition(pod); c.Status != corev1.ConditionTrue || c.Message != "[]" {
-		t.Errorf("%+v", c)
-	}
-	if asked := b.Asked(); len(asked) != 1 {
-		t.Errorf("asked %q", asked)
-	}
-}
-
-// send writes an entry as the other controllers do. The same write again is outdated, and the API server rejects it.
-func (b *bench) send(
-	pod *corev1.Pod, decide func(*corev1.Pod, string, string, time.Time) (*write.Write, error), key string,
-) {
-	b.Helper()
-	w, err := decide(pod, "test", key, time.Now())
-	if err != nil {
-		b.Fatal(err)
-	}
-	data, err := w.Data()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for first := true; ; first = false {
-		answer := pod.DeepCopy()
-		err := b.Client.SubResource(w.Subresource).Patch(b.Context(), answer, client.RawPatch(w.Type, data))
-		if first && err == nil {
-			*pod = *answer
-			continue
-		}
-		if first || !write.IsOutdated(err) {
-			b.Fatalf("first %v: %v", first, err)
-		}
-		return
 	}
 }
 

@@ -173,16 +173,3 @@ func TestMatters(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkPlan counts the pods of a budget of 10,000.
-func BenchmarkPlan(b *testing.B) {
-	pods := make([]*corev1.Pod, 10000)
-	for i := range pods {
-		pods[i] = newPod(string(rune('a'+i)), stampedWith("web"))
-	}
-	s := newSnapshot("web", pods...)
-	b.ReportAllocs()
-	for b.Loop() {
-		newPlan(s, pub.Policy{}, noon())
-	}
-}

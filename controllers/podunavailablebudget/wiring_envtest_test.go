@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -106,67 +105,24 @@ func TestTargetCloneSet(t *testing.T) {
 	b.status(of, 3, 9, 0, 10)
 }
 
-// Replicas that cannot be read are reported, once.
+// Replicas that cannot be read are reported, once: a DaemonSet has no scale subresource.
 func TestUnknownReplicas(t *testing.T) {
-	for name, c := range map[string]struct {
-		why              string
-		apiVersion, kind string
-	}{
-		"no scale":   {"a DaemonSet has no scale subresource", "apps/v1", "DaemonSet"},
-		"not served": {"the kind does not exist", "example.com/v1", "Shop"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := start(t)
-			ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-			ds.Spec.Selector, ds.Spec.Template = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, template()
-			b.create(ds)
-			b.pods(1, owner(ds, "apps/v1", "DaemonSet"), "web")
-			of := b.budget("web", "1", target(c.apiVersion, c.kind, "web"))
-			if c.kind == "DaemonSet" {
-				b.status(of, 1, 0, 1, -1)
-			} else {
-				b.status(of, 0, 0, 0, -1)
-			}
-			b.Until(func() error {
-				if events := b.Events(of, pub.NoteUnknownReplicas); len(events) != 1 {
-					return fmt.Errorf("%s: events %q", c.why, events)
-				}
-				return nil
-			})
-			b.Still()
-			if asked := b.Asked(); count(asked, "GET") > 4 {
-				t.Errorf("%s: it costs %q", c.why, asked)
-			}
-		})
-	}
-}
-
-// Pods get the stamp of the budget that guards them, also those of a budget that is gone. A pod whose write fails stops
-// no other.
-func TestStamps(t *testing.T) {
-	b := newBench(t)
-	pods := b.pods(3, nil, "web")
-	broken := pods[1].Name
-	b.reconcile(podunavailablebudget.Options{}, func(c client.WithWatch) client.Client {
-		return podbench.Writes(c, func(what string, write func() error) error {
-			if what == "patch/"+broken {
-				return podbench.ErrFault
-			}
-			return write()
-		})
+	b := start(t)
+	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	ds.Spec.Selector, ds.Spec.Template = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, template()
+	b.create(ds)
+	b.pods(1, owner(ds, "apps/v1", "DaemonSet"), "web")
+	of := b.budget("web", "1", target("apps/v1", "DaemonSet", "web"))
+	b.status(of, 1, 0, 1, -1)
+	b.Until(func() error {
+		if events := b.Events(of, pub.NoteUnknownReplicas); len(events) != 1 {
+			return fmt.Errorf("events %q", events)
+		}
+		return nil
 	})
-	old := b.budget("old", "1")
-	b.status(old, 3, 0, 3, 0)
-	b.stamped("old", pods[0], pods[2])
-	fresh := b.budget("young", "1")
-	b.status(fresh, 3, 0, 3, 0)
-	if b.stamped("old", pods[0], pods[2]); pub.Stamp(pods[0]) != "old" {
-		t.Error("the budget that is first by name guards its pods no longer")
-	}
-	b.Gone(old)
-	b.stamped("young", pods[0], pods[2])
-	if err := b.Look(pods[1]); err != nil || pub.Stamp(pods[1]) != "" {
-		t.Errorf("the broken pod has the stamp %q, %v", pub.Stamp(pods[1]), err)
+	b.Still()
+	if asked := b.Asked(); count(asked, "GET") > 4 {
+		t.Errorf("it costs %q", asked)
 	}
 }
 
@@ -210,34 +166,6 @@ func TestSpendingMeanwhile(t *testing.T) {
 	}
 	if asked := b.Asked(); count(asked, "PATCH podunavailablebudgets/web/status 409") != 1 {
 		t.Errorf("a conflict costs %q", asked)
-	}
-}
-
-// Records end: at once with the pod, by time otherwise, with an event about a pod that was to be deleted.
-func TestRecordsEnd(t *testing.T) {
-	b := newBench(t)
-	pods := b.pods(3, nil, "web")
-	of := b.budget("web", "1", func(of *budget) { of.Spec.ProtectTotalReplicas = ptr.To[int32](3) })
-	of.Status.DisruptedPods = map[string]metav1.Time{
-		"web-0": metav1.NewTime(time.Now().Add(-30 * time.Second)),
-		"gone":  metav1.Now(),
-		"web-1": metav1.NewTime(time.Now().Add(-18 * time.Second)),
-	}
-	if err := b.Client.Status().Update(t.Context(), of); err != nil {
-		t.Fatal(err)
-	}
-	b.reconcile(podunavailablebudget.Options{}, plain)
-	b.status(of, 3, 2, 1, 3)
-	if len(of.Status.DisruptedPods) > 0 {
-		t.Errorf("records %v are left", of.Status.DisruptedPods)
-	}
-	for _, pod := range pods[:2] {
-		b.Until(func() error {
-			if events := b.Events(pod, pub.NoteNotDeleted); len(events) != 1 {
-				return fmt.Errorf("events of %s: %q", pod.Name, events)
-			}
-			return nil
-		})
 	}
 }
 

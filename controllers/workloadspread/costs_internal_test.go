@@ -1,31 +1,14 @@
 package workloadspread
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// refusing rejects patches of one pod.
-type refusing struct {
-	*cluster
-	pod string
-}
-
-func (c *refusing) Patch(ctx context.Context, o client.Object, p client.Patch, options ...client.PatchOption) error {
-	if o.GetName() == c.pod {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), nil)
-	}
-	return c.cluster.Patch(ctx, o, p, options...)
-}
 
 // TestCostsFirst: observedGeneration promises that the costs of the generation stand, so that a scale-in after it
 // deletes the right pods.
@@ -44,11 +27,8 @@ func TestCostsFirst(t *testing.T) {
 // TestCostsRefused: a pod whose cost cannot be written keeps no other pod from its cost and no counter from the status,
 // but the generation is not observed.
 func TestCostsRefused(t *testing.T) {
-	c, _ := newCluster(t)
-	r, err := New(&refusing{c, "p1"}, Options{Now: noon, Recorder: c.Server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, r := newCluster(t)
+	r.api.Client = refused{r.api.Client, "p1"}
 	c.put(spreadOf(1, -1), cloneSet(), spreadPod("p1", "a"), spreadPod("p2", "a"))
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "spread"}}
 	for range 2 {

@@ -53,12 +53,8 @@ func (c counted) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return c.Reader.Get(ctx, key, into, o...)
 }
 
-// Of two subsets that suit a node, an adopted pod belongs to the one whose patch it has, which a cache without
-// variables cannot tell: such a pod is read live, once.
-func TestAdoptsByPatch(t *testing.T) {
-	c, r := newCluster(t)
-	var live []string
-	r.api.Live, r.api.Client = counted{r.api.Live, &sync.Mutex{}, &live}, thin{r.api.Client}
+// patching is a WorkloadSpread over two subsets that suit every node and patch a variable, and what its pods need.
+func patching() []client.Object {
 	ws := spreadOf(-1, -1)
 	for i := range ws.Spec.Subsets {
 		s := &ws.Spec.Subsets[i]
@@ -67,13 +63,27 @@ func TestAdoptsByPatch(t *testing.T) {
 			Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name),
 		}
 	}
-	objects := []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+	return []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+}
+
+// patched is a pod with the patch of a subset, and without the annotation.
+func patched(name, zone string) *corev1.Pod {
+	pod := spreadPod(name, "a")
+	delete(pod.Annotations, kruise.MatchedWorkloadSpreadKey)
+	pod.Spec.NodeName = "node-1"
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "ZONE", Value: zone}}}}
+	return pod
+}
+
+// Of two subsets that suit a node, an adopted pod belongs to the one whose patch it has, which a cache without
+// variables cannot tell: such a pod is read live, once.
+func TestAdoptsByPatch(t *testing.T) {
+	c, r := newCluster(t)
+	var live []string
+	r.api.Live, r.api.Client = counted{r.api.Live, &sync.Mutex{}, &live}, thin{r.api.Client}
+	objects := patching()
 	for _, zone := range []string{"a", "b"} {
-		pod := spreadPod("of-"+zone, zone)
-		delete(pod.Annotations, kruise.MatchedWorkloadSpreadKey)
-		pod.Spec.NodeName = "node-1"
-		pod.Spec.Containers = []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "ZONE", Value: zone}}}}
-		objects = append(objects, pod)
+		objects = append(objects, patched("of-"+zone, zone))
 	}
 	c.put(objects...)
 	c.reconcile(r)
@@ -100,22 +110,10 @@ func TestWholePodsAreBounded(t *testing.T) {
 	now := noon()
 	r.api.Live, r.api.Client = counted{r.api.Live, &sync.Mutex{}, &live}, thin{r.api.Client}
 	r.api.Now = func() time.Time { return now }
-	ws := spreadOf(-1, -1)
-	for i := range ws.Spec.Subsets {
-		s := &ws.Spec.Subsets[i]
-		s.RequiredNodeSelector = nil
-		s.Patch = runtime.RawExtension{
-			Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name),
-		}
-	}
 	const pods = 3*maxWhole + 7
-	objects := []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+	objects := patching()
 	for i := range pods {
-		pod := spreadPod(fmt.Sprintf("web-%02d", i), "a")
-		delete(pod.Annotations, kruise.MatchedWorkloadSpreadKey)
-		pod.Spec.NodeName = "node-1"
-		pod.Spec.Containers = []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "ZONE", Value: "b"}}}}
-		objects = append(objects, pod)
+		objects = append(objects, patched(fmt.Sprintf("web-%02d", i), "b"))
 	}
 	c.put(objects...)
 	for pass := range 4 {
@@ -159,30 +157,18 @@ func (r refused) Patch(ctx context.Context, o client.Object, p client.Patch, opt
 func TestRefusedPodsHoldUpNoOthers(t *testing.T) {
 	c, r := newCluster(t)
 	r.api.Client = refused{thin{r.api.Client}, "refused"}
-	ws := spreadOf(-1, -1)
-	for i := range ws.Spec.Subsets {
-		s := &ws.Spec.Subsets[i]
-		s.RequiredNodeSelector = nil
-		s.Patch = runtime.RawExtension{
-			Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name),
-		}
-	}
-	objects := []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+	objects := patching()
 	for i := range 2 * maxWhole {
 		name := fmt.Sprintf("refused-%02d", i)
 		if i >= maxWhole {
 			name = fmt.Sprintf("web-%02d", i)
 		}
-		pod := spreadPod(name, "a")
-		delete(pod.Annotations, kruise.MatchedWorkloadSpreadKey)
-		pod.Spec.NodeName = "node-1"
-		pod.Spec.Containers = []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "ZONE", Value: "b"}}}}
-		objects = append(objects, pod)
+		objects = append(objects, patched(name, "b"))
 	}
 	c.put(objects...)
 	for range 100 {
 		c.show(r)
-		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ws)})
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(objects[0])})
 		if err != nil && !strings.Contains(err.Error(), "forbidden") {
 			t.Fatal(err)
 		}
