@@ -1,6 +1,7 @@
 package inplace_test
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,14 +37,10 @@ func (o *rollout) oldImage() string {
 		wants[c.Name] = c.Image
 	}
 	if state, err := inplace.StateOf(pod, nil); err == nil && state != nil {
-		for name, image := range state.NextContainerImages {
-			wants[name] = image
-		}
+		maps.Copy(wants, state.NextContainerImages)
 	}
 	if grace, err := inplace.GraceOf(pod, nil); err == nil && grace != nil {
-		for name, image := range grace.ContainerImages {
-			wants[name] = image
-		}
+		maps.Copy(wants, grace.ContainerImages)
 	}
 	for name, image := range wants {
 		if imageID(o.k.runs[name].image) != imageID(image) {

@@ -143,8 +143,8 @@ type Restart struct {
 }
 
 // UnplannedRestarts returns the containers and init containers of a pod that restarted more often since the pod was
-// created than updates by this package explain, by name. The updates must have Policy.RecordRestarts. Nil keys are those of
-// OpenKruise.
+// created than updates by this package explain, by name. The updates must have Policy.RecordRestarts. Nil keys are
+// those of OpenKruise.
 //
 //   - A write that restarts a container explains one restart of that container, from the write on: the next restart,
 //     for whatever reason it happens, starts what was written. So a restart that an update causes never counts, neither

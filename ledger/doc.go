@@ -12,25 +12,25 @@
 //	...
 //	return reconcile.Result{RequeueAfter: recheckAfter}, nil // or earlier
 //
-// What sends the writes records them: driver.Run with its option Ledgers, driver.Recording around any other sender, and
-// runtimeclient.Recording for the client of controller-runtime. Where none of these sends, call Created, Patched,
-// Deleted or Doubt with the answer.
+// The sender records the writes: driver.Run with its option Ledgers, driver.Recording around any other sender, or
+// runtimeclient.Recording for the client of controller-runtime. With another sender, call Created, Patched or Deleted
+// after each successful write, and Doubt after a failed create.
 //
 // Laws:
-//   - Overlay never returns an older state of an object than an earlier call for the same owner returned, nor an object
-//     whose deletion was recorded, unless the cache shows the deletion in progress.
-//   - Deleting returns an object whose deletion was recorded until the cache or a live read shows the deletion in
-//     progress, or the end. No object is in the answers of both.
-//   - An entry ends when the cache shows the write or a later one. An entry that the cache does not confirm within
-//     [Patience] is confirmed by a live read, and again after each further Patience. A lost event cannot stop a
-//     controller, and a cache that lags for longer is not believed earlier. The result of a live read counts, whatever
-//     its version: versions go back where etcd is restored to an older version.
-//   - Without such entries, Overlay costs no request. The live reads of one call are made one after the other.
-//   - An entry is that of one object: writes never show in an object of another namespace or name, even where one owner
-//     has objects of many namespaces, as a node or a cluster-scoped object does.
-//   - A create of unknown outcome, as after a broken connection, is settled by a live read in the next Overlay. One
-//     whose name the API server generates is not: give objects names where a second object is worse than a failed pass.
-//   - An answer that is recorded twice counts once.
+//   - For one owner, Overlay never returns an older state of an object than before. After a recorded deletion it omits
+//     the object, until the cache shows the deletionTimestamp.
+//   - After a recorded deletion, Deleting returns the object until the cache or a live read shows the
+//     deletionTimestamp, or that the object is gone. Overlay and Deleting never return the same object.
+//   - The Ledger drops an entry when the cache shows the recorded write or a later one. If the cache does not show the
+//     write within [Patience], Overlay reads the object live, and again after each further Patience. So a lost event
+//     does not stop a controller. Until the cache or a live read shows otherwise, the entry overrides the cache. The
+//     live read wins even with a lower resource version, as after a restore of etcd.
+//   - Overlay sends no request if it has no entry to read live. It sends the live reads one after the other.
+//   - Entries are keyed by namespace and name: a write never shows in another object, even if one owner, such as a
+//     node, has objects in many namespaces.
+//   - If the outcome of a create is unknown, as after a broken connection, the next Overlay reads the object live. With
+//     generateName this is impossible: set metadata.name if a duplicate is worse than a failed reconcile.
+//   - Recording an answer twice has no effect.
 //
 // A Ledger is safe for concurrent use. Its memory grows with the writes that the cache has not shown yet; call Forget
 // when an owner is gone. A new process starts with an empty Ledger, so that before its first creation for an owner a

@@ -20,8 +20,12 @@ func TestGateSetsReady(t *testing.T) {
 		"ready":                        {containers: corev1.ConditionTrue, want: corev1.ConditionTrue},
 		"a container is not ready":     {containers: corev1.ConditionFalse, want: corev1.ConditionFalse},
 		"the kubelet has not reported": {want: corev1.ConditionFalse},
-		"another gate is closed":       {containers: corev1.ConditionTrue, other: corev1.ConditionFalse, want: corev1.ConditionFalse},
-		"another gate is open":         {containers: corev1.ConditionTrue, other: corev1.ConditionTrue, want: corev1.ConditionTrue},
+		"another gate is closed": {
+			containers: corev1.ConditionTrue, other: corev1.ConditionFalse, want: corev1.ConditionFalse,
+		},
+		"another gate is open": {
+			containers: corev1.ConditionTrue, other: corev1.ConditionTrue, want: corev1.ConditionTrue,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := gated(inService("True", "", "[]"), corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Same reports whether two templates make the same pod: equal once the API server has filled in its defaults and
-// rounded amounts.
+// Same reports whether two templates are equal after the API server has set defaults and rounded quantities. Pods of
+// such templates are equal.
 func Same(a, b *corev1.PodTemplateSpec) bool {
 	if apiequality.Semantic.DeepEqual(a, b) {
 		return true
@@ -18,9 +18,9 @@ func Same(a, b *corev1.PodTemplateSpec) bool {
 	return apiequality.Semantic.DeepEqual(Comparable(a, b))
 }
 
-// Comparable returns copies of two templates that differ only where the pods made from them do: the defaults of
-// the API server are filled in, amounts are rounded up to thousandths as the API server stores them, and a pull policy
-// that is a default is the same in both.
+// Comparable returns normalized copies of two templates. The copies differ only if pods created from the templates
+// differ. Comparable sets the defaults of the API server, rounds quantities up to thousandths as the API server does,
+// and copies a default imagePullPolicy to the template that lacks it.
 func Comparable(a, b *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, *corev1.PodTemplateSpec) {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	a.CreationTimestamp, b.CreationTimestamp = metav1.Time{}, metav1.Time{}
@@ -31,13 +31,14 @@ func Comparable(a, b *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, *corev1.
 	return a, b
 }
 
-// SameData reports whether the data of two revisions means the same: the same templates, as SameRoles compares them,
-// and all else equal. So a second template besides spec.template counts, whatever its name. Data that holds no template
-// is the same only as equal bytes. Layout.Same compares templates at other places.
+// SameData reports whether the data of two ControllerRevisions is equivalent: SameRoles holds for their templates, and
+// all other fields are equal. A second template outside spec.template is such another field. Data without a template
+// must be equal byte by byte. Use Layout.Same for templates at other paths.
 func SameData(a, b []byte) bool { return (*Layout)(nil).Same(a, b) }
 
-// alignPullPolicies gives a container without a pull policy the one of its counterpart where that is a default:
-// the API server's depends on the tag, and the reference's webhook always sets Always.
+// alignPullPolicies copies a default imagePullPolicy from a container to the container of the same name without one.
+// Two policies are defaults: that of the API server, which depends on the tag, and Always, which the mutating webhooks
+// of OpenKruise set.
 func alignPullPolicies(a, b []corev1.Container) {
 	for i := range a {
 		x, y := &a[i], counterpart(b, a[i].Name)
@@ -63,12 +64,13 @@ func counterpart(in []corev1.Container, name string) *corev1.Container {
 	return nil
 }
 
+// isDefaultPullPolicy reports whether the API server or a mutating webhook may have set the pull policy.
 func isDefaultPullPolicy(c *corev1.Container) bool {
 	return c.ImagePullPolicy == corev1.PullAlways || c.ImagePullPolicy == corev1.PullIfNotPresent && !latest(c.Image)
 }
 
-// fillDefaults fills in what the API server does in a pod spec, but for the pull policy of images. It is used to
-// compare two specs, never to make one.
+// fillDefaults sets the defaults of the API server in a pod spec, except imagePullPolicy. The result is for comparison
+// only, never for creating pods.
 func fillDefaults(s *corev1.PodSpec) {
 	set(&s.DNSPolicy, corev1.DNSClusterFirst)
 	set(&s.RestartPolicy, corev1.RestartPolicyAlways)
@@ -129,7 +131,8 @@ func fillContainer(s *corev1.PodSpec, c *corev1.Container) {
 	roundAmounts(c.Resources.Limits, c.Resources.Requests)
 }
 
-// roundAmounts rounds amounts up to thousandths, as the API server stores them: 62.5m of cpu is 63m.
+// roundAmounts rounds quantities up to thousandths, as the API server stores them: 62.5m of cpu is 63m. RoundUp returns
+// false if it lost precision.
 func roundAmounts(lists ...corev1.ResourceList) {
 	for _, list := range lists {
 		for name, amount := range list {

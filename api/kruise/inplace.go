@@ -36,8 +36,8 @@ type InPlaceUpdateState struct {
 	Revision string `json:"revision"`
 	// UpdateTimestamp is when the update began. Later batches leave it.
 	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
-	// LastContainerStatuses are, by container, what ran when its image was written, or before its image waits for the end of a
-	// grace period. Null for a change of no image.
+	// LastContainerStatuses are, by container, what ran when its image was written, or before its image waits for the end
+	// of a grace period. Null for a change of no image.
 	LastContainerStatuses map[string]InPlaceUpdateContainerStatus `json:"lastContainerStatuses"`
 	// UpdateEnvFromMetadata says that the update changes labels or annotations that feed environment variables.
 	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`

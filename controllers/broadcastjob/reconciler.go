@@ -33,12 +33,12 @@ type Reconciler struct {
 	options Options
 
 	jobs stored.Kind
-	// confirmed are the jobs that the cache shows as they are stored.
+	// confirmed records the jobs whose cached spec is at least as new as a live read.
 	confirmed stored.Confirmed
 	pods      *ledger.Ledger[*corev1.Pod]
-	// waits are what jobs waited for at the end of their last passes.
+	// waits holds the reason and start of the current wait of each job, for the condition Stalled.
 	waits passes.Memory[types.NamespacedName, workloads.Wait]
-	// emitted are the warnings that were emitted as events.
+	// emitted holds the last warnings of each job, to emit each of them once.
 	emitted passes.Texts[types.NamespacedName]
 }
 
@@ -79,7 +79,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("BroadcastJob") }
 
-// Reconcile brings one job a step further.
+// Reconcile creates and deletes the pods of one job, and updates its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if err != nil || s == nil {
@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.reject(s)
 	}
 	p := newPlan(s)
-	if len(p.remove) > 0 { // a user may have changed where the job runs, or when it fails
+	if len(p.remove) > 0 { // the cached spec may be stale: under the stored spec, these pods may have to stay
 		after, err := r.confirmed.Confirm(ctx, r.api.Live, r.jobs.GVK, s.job)
 		if err != nil || after > 0 {
 			return r.api.Result(request, after, err)
@@ -101,8 +101,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.api.Result(request, p.after, err)
 }
 
-// run sends the writes of a plan. A status that ends the job is the first of them, and nothing follows if it fails;
-// another status is written whatever the other writes met.
+// run sends the writes of a plan. If the plan ends the job, run writes the status first, and stops if that write fails:
+// see the laws of this package. Otherwise run writes the status last, even if pod writes failed.
 func (r *Reconciler) run(ctx context.Context, p *plan) error {
 	job := *p.job
 	if p.ends {
@@ -147,8 +147,8 @@ func (r *Reconciler) createPods(ctx context.Context, p *plan) error {
 	return err
 }
 
-// writeStatus writes the status if it changed, announces what changes in the life of the job, and sets job to what the
-// API server answered.
+// writeStatus patches the status if it changed. After a successful write it sets job to the new object, and queues the
+// event of a phase change.
 func (r *Reconciler) writeStatus(ctx context.Context, p *plan, job *broadcastJob) error {
 	fresh := *job
 	fresh.Status = p.stalled()

@@ -106,11 +106,6 @@ func (b *bench) asked(name string, pod *corev1.Pod, change ...func(*request)) *r
 	return r
 }
 
-// both asks for both containers.
-func both(r *request) {
-	r.Spec.Containers = []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}, {Name: "log"}}
-}
-
 // grace asks for the pod to be out of traffic for so many seconds before.
 func grace(seconds int64) func(*request) {
 	return func(r *request) { r.Spec.Strategy.UnreadyGracePeriodSeconds = &seconds }

@@ -58,7 +58,6 @@ func deadline(n int64) change {
 func ttl(n int32) change {
 	return func(j *v1alpha1.EphemeralJob) { j.Spec.TTLSecondsAfterFinished = &n }
 }
-func paused(j *v1alpha1.EphemeralJob) { j.Spec.Paused = true }
 func finalizer(j *v1alpha1.EphemeralJob) {
 	j.Finalizers = []string{v1alpha1.EphemeralJobFinalizerKey, "example.com/other"}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/launch"
 )
 
-// Containers start in their order, and a pod costs a write of the barrier at each step, and the mark. Package launch has
-// the laws.
+// Containers start in their order, and a pod costs a write of the barrier at each step, and the mark. Package launch
+// has the laws.
 func TestOrder(t *testing.T) {
 	b := newBench(t)
 	b.reconcile(plain)

@@ -9,7 +9,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 )
 
-// podEvents are those of pods whose main containers have finished.
+// podEvents admits creates and updates of pods whose main containers have finished and whose sidecars have not.
 func podEvents() predicate.Predicate {
 	concerned := func(o client.Object) bool {
 		pod, ok := o.(*corev1.Pod)

@@ -9,22 +9,23 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-// awayPause is the pause after an attempt that the container runtime did not answer. Such an attempt does not count
-// by itself.
+// awayPause is the delay before the next attempt if the container runtime was unavailable. Such an attempt does not
+// count against the backoff limit, see unanswered.
 const awayPause = 5 * time.Second
 
-// job is a pull with the state that the plan does not need.
+// job is a pull with its state in this process: the place in the queue and the running attempt.
 type job struct {
 	imagepull.Pull
 
 	registry string
-	// place among those that wait: the lowest has waited longest.
+	// place is the position in the queue. The job with the lowest place has waited longest.
 	place int64
 	// running is the attempt under way, or nil.
 	running *attempt
 	// announced says that the event of the result has been sent.
 	announced bool
-	// silent is since when the container runtime has not answered; zero where it has.
+	// silent is when the container runtime stopped answering, or when unanswered last counted a failure; zero if the
+	// last attempt was answered.
 	silent time.Time
 }
 
@@ -38,25 +39,25 @@ type attempt struct {
 	cancel    context.CancelFunc
 }
 
-// due reports whether the job may be tried now, and when to ask again: zero is when something happens. A deadline that
-// has passed ends the job.
+// due reports whether an attempt may start now, and after which time to call due again; zero for no timer. up reports
+// whether the container runtime is connected. due fails the job if its deadline has passed.
 func (j *job) due(now time.Time, up bool) (bool, time.Duration) {
 	if j.running != nil || j.Ended() {
 		return false, 0
 	}
-	if j.Status.StartTime == nil && up {
+	if j.Status.StartTime == nil && up { // Next would set StartTime, and the deadline must not run in the queue
 		return true, 0
 	}
 	var turn imagepull.Turn
 	if j.Pull, turn = j.Next(now); turn.Do == imagepull.DoTry && !up {
 		return false, j.unanswered(now, turn.Timeout)
 	}
-	// The deadline may pass before the turn of the job comes.
+	// A due job may stay in the queue: call due again after the timeout, which is at most the time to the deadline.
 	return turn.Do == imagepull.DoTry, cmp.Or(turn.Wait, turn.Timeout)
 }
 
-// unanswered fails an attempt when the container runtime has not answered for the time that an attempt may take, so
-// that every pull ends. It returns when to ask again.
+// unanswered records that the container runtime did not answer. Once the runtime has not answered for the timeout of an
+// attempt, unanswered counts a failed attempt, so that every pull ends. It returns after which time to call it again.
 func (j *job) unanswered(now time.Time, timeout time.Duration) time.Duration {
 	if j.silent.IsZero() {
 		j.silent = now
@@ -86,7 +87,7 @@ func (j *job) take(o outcome) {
 	}
 	j.silent = time.Time{}
 	switch {
-	case o.result == resultStopped:
+	case o.result == resultStopped: // the process shuts down, and the next one restarts the pull
 	case o.err == nil:
 		j.Pull = j.Succeed(o.imageID, o.at)
 	default:

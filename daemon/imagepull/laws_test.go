@@ -31,18 +31,19 @@ var (
 // server refuses writes or loses answers, others settle pulls, and the process on the node restarts. All of that has to
 // come up.
 func TestLaws(t *testing.T) {
-	seen := map[string]int{"good": 0, "restarts": 0, "full disk": 0, "limit": 0, "failed": 0, "retries": 0}
+	seen, played := map[string]int{"good": 0, "restarts": 0, "full disk": 0, "limit": 0, "failed": 0, "retries": 0}, 0
 	for i := range *worlds {
 		t.Run(fmt.Sprintf("-seed=%d", *seed+i), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				l := newLaws(w, *seed+i)
 				l.play()
 				l.count(seen)
+				played++ // none where bubbles are skipped
 			})
 		})
 	}
 	for what, n := range seen {
-		if n == 0 {
+		if n == 0 && played > 0 {
 			t.Errorf("no world has %q", what)
 		}
 	}

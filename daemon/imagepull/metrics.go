@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of the pulls of a node. Images are no labels: there would be no end of them.
+// metrics holds the metrics of image pulls. No metric has an image label: the number of images is unbounded.
 type metrics struct {
 	pulls    *prometheus.CounterVec
 	attempts *prometheus.CounterVec
@@ -17,6 +17,8 @@ type metrics struct {
 	waiting  prometheus.Gauge
 }
 
+// newMetrics registers the metrics with to. If to is nil, the metrics are not registered, and the disk gauges are
+// left out.
 func newMetrics(to prometheus.Registerer, disk *space) (*metrics, error) {
 	m := &metrics{
 		pulls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -27,7 +29,7 @@ func newMetrics(to prometheus.Registerer, disk *space) (*metrics, error) {
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "kruise_daemon_image_pull_duration_seconds", Help: "How long attempts took that pulled an image.",
-			Buckets: prometheus.ExponentialBuckets(0.25, 2, 13),
+			Buckets: prometheus.ExponentialBuckets(0.25, 2, 13), // 0.25 s to 1024 s; default timeout 600 s
 		}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kruise_daemon_image_pulls_running", Help: "Attempts under way.",
@@ -57,6 +59,7 @@ func newMetrics(to prometheus.Registerer, disk *space) (*metrics, error) {
 	return m, nil
 }
 
+// attempted counts an attempt by its result. Only an attempt that pulled an image is part of the durations.
 func (m *metrics) attempted(o outcome, took time.Duration) {
 	m.attempts.WithLabelValues(o.result).Inc()
 	if o.result == resultPulled {

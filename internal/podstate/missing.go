@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// settle is how long replicas of admission may take to see a released record. Pods that were created in this time are
-// stuck, too.
+// settle is how long the caches of the pod webhook may take to show a released record. A pod that was created within
+// settle after the release may still have the dropped labels, and counts as stuck.
 const settle = 5 * time.Second
 
 // hasLabels reports whether a node has all of the labels.
@@ -34,7 +34,7 @@ func requiredOf(s *State, r record) map[string]string {
 	return values(r.NodeTopologyLabels, required(s))
 }
 
-// isOnNode reports whether the node of a record has the required labels of the record, or the record has none.
+// isOnNode reports whether the node of a record still has the required labels. It is true if there are none.
 func isOnNode(s *State, r record, nodes map[string]*corev1.Node) bool {
 	labels, node := requiredOf(s, r), nodes[r.NodeName]
 	return len(labels) == 0 || node != nil && hasLabels(node, labels)
@@ -51,7 +51,7 @@ func NeedsAllNodes(s *State, nodes map[string]*corev1.Node) bool {
 	return false
 }
 
-// hasNode reports whether a node has the labels.
+// hasNode reports whether any node has all of the labels.
 func (p *planner) hasNode(labels map[string]string) bool {
 	for _, node := range p.Nodes {
 		if hasLabels(node, labels) {
@@ -61,13 +61,13 @@ func (p *planner) hasNode(labels map[string]string) bool {
 	return false
 }
 
-// isAvailable reports whether a node has the required labels of a record.
+// isAvailable reports whether any node has the required labels of a record.
 func (p *planner) isAvailable(r record) bool {
 	return isOnNode(p.State, r, p.Nodes) || p.hasNode(requiredOf(p.State, r))
 }
 
-// findMissing notes the records whose required labels no node has, and releases those that have been missing for long
-// enough.
+// findMissing sets missingSince in the records whose required labels no node has, and clears it in the others. It
+// releases a record after the duration of the annotation, and sets RequeueAfter to the earliest release.
 func (p *planner) findMissing() {
 	release, err := ReleaseAfter(p.State)
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *planner) findMissing() {
 			r.MissingSince = nil
 			p.next[name] = r
 			continue
-		case r.MissingSince == nil:
+		case r.MissingSince == nil: // continues after the switch
 			r.MissingSince = &now
 		}
 		if release != nil {
@@ -103,7 +103,8 @@ func (p *planner) findMissing() {
 	}
 }
 
-// release returns the labels of a record without the required ones that no node has together with those before them.
+// release returns the labels of a record without those that make it unsatisfiable. It checks the required keys in their
+// order, and drops a label if no node has it together with the labels kept so far.
 func (p *planner) release(r record) map[string]string {
 	labels, kept := maps.Clone(r.NodeTopologyLabels), map[string]string{}
 	for _, key := range required(p.State) {
@@ -119,8 +120,8 @@ func (p *planner) release(r record) map[string]string {
 	return labels
 }
 
-// findStuck finds the pods that wait for labels that the stored records have released. Records that this pass releases
-// have to be written first.
+// findStuck adds the pending pods whose nodeSelector requires labels that no node has and that their record no longer
+// has. It reads the stored records: a release of this pass must be written before its pods are deleted.
 func (p *planner) findStuck() {
 	for _, pod := range p.Pods {
 		r, ok := p.State.Status.PodStates[pod.Name]
@@ -137,7 +138,7 @@ func (p *planner) findStuck() {
 	}
 }
 
-// conditions returns those of the status. There is none before the first missing node.
+// conditions returns the status conditions. It adds TopologyAvailable only once a record is missing or released.
 func (p *planner) conditions() []metav1.Condition {
 	all := slices.Clone(p.State.Status.Conditions)
 	c := metav1.Condition{

@@ -1,19 +1,20 @@
-// Package podtemplate validates and defaults pod templates by the API server itself, for admission webhooks of
-// workloads.
+// Package podtemplate lets the API server validate and default pod templates, for the admission webhooks of workloads.
 //
-// Check creates a core PodTemplate as a dry run: nothing is stored, and the answer is the template with all its
-// defaults, or the exact fields that are invalid. So a template is valid for the API server that will create the pods,
-// whatever its version; there is no copy of its rules here.
+// Check creates a core/v1 PodTemplate with dryRun=All. The API server stores nothing, and returns the template with its
+// defaults, or the invalid fields. So the rules are those of the API server that will create the pods, whatever its
+// version, and this package needs no copy of them.
 //
-// When not to use it: for a template that has not changed. It costs a call, and the stored template was validated
+// When not to use it: for a template that has not changed. Check costs a request, and the stored template was validated
 // before.
 //
 // Laws:
-//   - One call per Check, none elsewhere, and no memory between two calls. A second one only where Template.TellUnknown
-//     is set and there is an unknown field, or a value that cannot be decoded.
-//   - The input is not changed. Unknown fields are sent unchanged, and stay.
-//   - With Incomplete, what another pod webhook may add is missing, and no fault.
-//   - An invalid template is a Verdict with faults. An error means that there is no verdict: see UnavailableError.
+//   - Check sends one request. It sends a second one only if Template.TellUnknown is set, and the template has an
+//     unknown field or a value that cannot be decoded. Nothing is cached between calls.
+//   - Check does not change its input. Unknown fields are kept, and sent unchanged.
+//   - With Template.Incomplete, a missing volume, resource claim or required field that another pod webhook may add is
+//     reported in Verdict.Missing, not in Verdict.Faults.
+//   - For an invalid template, Check returns a Verdict with Faults and no error. An error is an *UnavailableError: the
+//     API server gave no verdict.
 //
 // In use:
 //
@@ -25,9 +26,9 @@
 //	case err != nil: // there is no verdict
 //	case len(verdict.Faults) > 0: // reject, naming the fields
 //	default:
-//		patch := podtemplate.Fill("/spec/template", template, verdict.Defaulted) // or Refill, in an update
+//		patch := podtemplate.Fill("/spec/template", template, verdict.Defaulted) // an update needs Refill
 //	}
 //
-// The caller needs the verb create on podtemplates. Quotas, policies and webhooks for PodTemplates
-// apply as well; one that rejects the template rejects the workload.
+// The caller needs RBAC permission to create podtemplates. Quotas, policies and webhooks for PodTemplates apply too. If
+// one of them rejects the PodTemplate, Check returns an error, and the webhook rejects the workload.
 package podtemplate

@@ -13,18 +13,19 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Index has the objects of one kind, decoded, as the cache and the own writes left them. It is safe for concurrent use.
-// The values are shared, and only read.
+// Index holds the decoded objects of one kind: for each object the state of the cache, and that of a newer write or
+// live read of this process. It is safe for concurrent use. Callers share the values, and must not change them.
 type Index[T any] struct {
 	decode func(*unstructured.Unstructured) (T, error)
 	now    func() time.Time
 
 	mu sync.RWMutex
-	// namespaces have the objects by name. A namespace without an object is absent.
+	// namespaces holds the objects by namespace and name. It has no entry for an empty namespace.
 	namespaces map[string]map[string]states[T]
 }
 
-// states are those of one object. The own one is empty where the cache is as new.
+// states holds the states of one object: cached from the cache, own from a write or live read of this process. own is
+// empty once the cache is as new.
 type states[T any] struct{ cached, own state[T] }
 
 type state[T any] struct {
@@ -32,7 +33,7 @@ type state[T any] struct {
 	uid     types.UID
 	version string
 	value   T
-	// at is when this process wrote or read an own state.
+	// at is when this process wrote or read the state. It is zero in a cached state.
 	at time.Time
 }
 
@@ -41,7 +42,8 @@ func NewIndex[T any](decode func(*unstructured.Unstructured) (T, error), now fun
 	return &Index[T]{decode: decode, now: now, namespaces: map[string]map[string]states[T]{}}
 }
 
-// Put adds a state that the cache shows. It removes an object that cannot be decoded.
+// Put records the state that the cache shows. It drops the own state unless that is newer; it drops a newer one too if
+// the cache went back. If the object cannot be decoded, Put removes the object and returns the error.
 func (x *Index[T]) Put(raw *unstructured.Unstructured) error {
 	namespace := raw.GetNamespace()
 	next, err := x.read(raw)
@@ -53,7 +55,7 @@ func (x *Index[T]) Put(raw *unstructured.Unstructured) error {
 	defer x.mu.Unlock()
 	was := x.namespaces[namespace][next.name]
 	own := was.own
-	if own.uid != next.uid || !own.newer(next) || was.cached.newer(next) { // or etcd was restored to an older version
+	if own.uid != next.uid || !own.newer(next) || was.cached.newer(next) { // the last condition: etcd was restored
 		own = state[T]{}
 	}
 	if x.namespaces[namespace] == nil {
@@ -63,9 +65,9 @@ func (x *Index[T]) Put(raw *unstructured.Unstructured) error {
 	return nil
 }
 
-// Renew adds a state that this process wrote or read live, and returns that state. The state counts until the cache has
-// it, for ledger.Patience at most: versions go back where etcd is restored to an older version. An object that the
-// cache has deleted stays deleted.
+// Renew records a state that this process wrote or read live, and returns the decoded object. Reads return this state
+// until the cache shows it, but for at most ledger.Patience: after a restore of etcd the cache may never show it. Renew
+// does not add an object that the cache does not have.
 func (x *Index[T]) Renew(raw *unstructured.Unstructured) (T, error) {
 	next, err := x.read(raw)
 	if err != nil {
@@ -81,7 +83,7 @@ func (x *Index[T]) Renew(raw *unstructured.Unstructured) (T, error) {
 	return next.value, nil
 }
 
-// current returns the state that counts.
+// current returns the own state while it is younger than ledger.Patience, and otherwise the cached state.
 func (x *Index[T]) current(s states[T]) state[T] {
 	if s.own.uid != "" && x.now().Sub(s.own.at) < ledger.Patience {
 		return s.own
@@ -89,6 +91,7 @@ func (x *Index[T]) current(s states[T]) state[T] {
 	return s.cached
 }
 
+// read decodes an object. name, uid and version are set also with an error.
 func (x *Index[T]) read(raw *unstructured.Unstructured) (state[T], error) {
 	value, err := x.decode(raw)
 	return state[T]{name: raw.GetName(), uid: raw.GetUID(), version: raw.GetResourceVersion(), value: value}, err

@@ -20,10 +20,10 @@ import (
 	"github.com/kruisekit/kruisekit/config/crd"
 )
 
-// TestInstall applies the CRDs over those of an earlier manager, whose webhook converted the image kinds and which wrote
-// its CA. Afterwards the image kinds are written and read in both versions while no manager runs. A server-side apply
-// needs the patch that package crd documents. A client-side apply of the stored versions alone drops the others, as a
-// platform does; manifests then need no webhook.
+// TestInstall applies the CRDs over those of an earlier manager, whose webhook converted the image kinds and which
+// wrote its CA. Afterwards the image kinds are written and read in both versions while no manager runs. A server-side
+// apply needs the patch that package crd documents. A client-side apply of the stored versions alone drops the others,
+// as a platform does; manifests then need no webhook.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	crds, err := crd.Both(apiextensionsv1.WebhookClientConfig{})
@@ -56,7 +56,8 @@ func TestInstall(t *testing.T) {
 }
 
 func testStored(t *testing.T, s *server) {
-	if out, err := s.Kubectl(t.Context(), "apply", "-k", filepath.Join("..", "..", "config", "crd", "v1beta1")); err != nil {
+	crds := filepath.Join("..", "..", "config", "crd", "v1beta1")
+	if out, err := s.Kubectl(t.Context(), "apply", "-k", crds); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if _, err := s.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd", "--all"); err != nil {

@@ -85,7 +85,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	switch {
 	case down:
 		notify(r.Refused)
-		panic(http.ErrAbortHandler) // closes the connection
+		panic(http.ErrAbortHandler) //nolint:forbidigo // closes the connection
 	case path == "":
 	case q.Method == http.MethodPost:
 		w.Header().Set("Location", "/v2/"+repository+"/blobs/uploads/1")
@@ -172,7 +172,7 @@ func (r *Registry) tear(w http.ResponseWriter, digest string) {
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
-	panic(http.ErrAbortHandler) // closes the connection
+	panic(http.ErrAbortHandler) //nolint:forbidigo // closes the connection
 }
 
 // notify sends to a receiver, if there is one.

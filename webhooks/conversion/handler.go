@@ -15,13 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Path is where API servers expect the handler.
+// Path is the URL path of the handler, as in spec.conversion of the CRDs.
 const Path = "/convert"
 
-// mostBytes of a request. API servers convert the objects of a list one by one.
+// mostBytes limits the body of a request, to 7 MiB as controller-runtime does for admission. API servers send the
+// objects of a list in one review each.
 const mostBytes = 7 << 20
 
-// NewHandler serves conversion reviews of all kinds that have two versions.
+// NewHandler returns the handler of ConversionReviews for all kinds with two versions.
 func NewHandler() http.Handler {
 	return handler{kinds: kinds()}
 }
@@ -30,7 +31,8 @@ type handler struct {
 	kinds map[schema.GroupKind]kind
 }
 
-// ServeHTTP answers one review.
+// ServeHTTP converts the objects of one ConversionReview. It reports a conversion error in the response of the review,
+// with HTTP status 200. The HTTP status is an error only if the review cannot be read or written.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
@@ -85,7 +87,8 @@ func refusal(uid types.UID, err error) *apiextensionsv1.ConversionResponse {
 	}
 }
 
-// convert gives the object in the wanted version.
+// convert returns the object in the apiVersion wanted. It returns raw itself if the object already has this version.
+// Values without a schema bypass the Go types, so that unknown fields survive.
 func (h handler) convert(raw []byte, wanted string) ([]byte, error) {
 	have := metav1.TypeMeta{}
 	if err := json.Unmarshal(raw, &have); err != nil {
@@ -104,6 +107,7 @@ func (h handler) convert(raw []byte, wanted string) ([]byte, error) {
 	if from.Version == "v1beta1" {
 		convert = k.down
 	}
+	// The versions must be v1alpha1 and v1beta1, in either direction.
 	between := []string{from.Version, to.Version}
 	slices.Sort(between)
 	if !known || from.Group != to.Group || !slices.Equal(between, []string{"v1alpha1", "v1beta1"}) {

@@ -1,5 +1,5 @@
-// Package daemonset serves the admission webhooks of DaemonSet: one that fills in defaults, and one that rejects what
-// cannot work. Both take v1alpha1 and v1beta1.
+// Package daemonset serves the admission webhooks of DaemonSet, for v1alpha1 and v1beta1: the mutating webhook sets
+// defaults, and the validating webhook rejects invalid objects.
 //
 //	webhooks, err := daemonset.New(client, kinds.Options{})
 //	if err != nil {
@@ -7,11 +7,13 @@
 //	}
 //	return webhooks.SetupWithManager(mgr)
 //
-// The laws are those of package kinds. The template is stored as the user wrote it, as in the reference. In v1alpha1
-// the type Surging gets a surge of one node, and is stored as Standard.
+// The laws of package webhooks/kinds apply. The mutating webhook adds no defaults to spec.template, as in OpenKruise.
+// The validating webhook still validates the template by a dry-run create of a PodTemplate. In v1alpha1 the
+// rollingUpdateType Surging is stored as Standard, with maxSurge 1 and maxUnavailable 0 unless these are set.
 //
 // The rules that CEL can express are also in config/webhook/daemonset-policy.yaml, which API servers enforce without a
-// webhook. It is for clusters that set these webhooks to Ignore or leave them out, and is applied by hand:
+// webhook. It is for clusters where these webhooks have failurePolicy Ignore or are not installed. No kustomization
+// includes the policy. Apply it with:
 //
 //	kubectl apply -f config/webhook/daemonset-policy.yaml
 //

@@ -8,12 +8,12 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// ConvertTo fills hub with c.
+// ConvertTo converts c to v1beta1. roundtrip.Up keeps fields without a counterpart in an annotation of hub.
 func (c *CloneSet) ConvertTo(hub *v1beta1.CloneSet) error {
 	return roundtrip.Up(c, hub, cloneSetUp, cloneSetDown)
 }
 
-// ConvertFrom fills c with hub.
+// ConvertFrom converts hub to v1alpha1. roundtrip.Down keeps fields without a counterpart in an annotation of c.
 func (c *CloneSet) ConvertFrom(hub *v1beta1.CloneSet) error {
 	return roundtrip.Down(hub, c, cloneSetUp, cloneSetDown)
 }
@@ -37,7 +37,7 @@ func cloneSetUp(c *CloneSet, hub *v1beta1.CloneSet) {
 		ExcludePreparingDelete: c.Labels[kruise.CloneSetScalingExcludePreparingDeleteKey] == "true",
 	}
 	u := &from.UpdateStrategy
-	if u.Type == OnDeleteCloneSetUpdateStrategyType {
+	if u.Type == OnDeleteCloneSetUpdateStrategyType { // v1beta1 has no rolling update fields then; roundtrip keeps them
 		to.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{Type: v1beta1.OnDeleteCloneSetUpdateStrategyType}
 		return
 	}
@@ -56,6 +56,8 @@ func cloneSetUp(c *CloneSet, hub *v1beta1.CloneSet) {
 	}
 }
 
+// cloneSetDown leaves the label of ExcludePreparingDelete as it is in the metadata. roundtrip keeps a field value that
+// differs from the label.
 func cloneSetDown(hub *v1beta1.CloneSet, c *CloneSet) {
 	c.ObjectMeta = hub.ObjectMeta
 	c.Status = hub.Status
@@ -112,8 +114,8 @@ func updateTypeDown(s v1beta1.CloneSetUpdateStrategy) CloneSetUpdateStrategyType
 	return RecreateCloneSetUpdateStrategyType
 }
 
-// inPlaceUp reads the settings of the image pre-download from annotations, where this version has them.
-// One that is not a number is as good as absent.
+// inPlaceUp returns the v1beta1 strategy. v1alpha1 has the image pre-download settings in annotations. A timeout or a
+// minimum of updated pods that is not a number is ignored; the parallelism may be any text.
 func inPlaceUp(s *kruise.InPlaceUpdateStrategy, annotations map[string]string) *kruise.InPlaceUpdateStrategy {
 	hub := kruise.InPlaceUpdateStrategy{}
 	if s != nil {
@@ -132,8 +134,8 @@ func inPlaceUp(s *kruise.InPlaceUpdateStrategy, annotations map[string]string) *
 	return &hub
 }
 
-// inPlaceDown writes the settings of the image pre-download into annotations, and removes those that are unset,
-// so that unsetting a field lasts.
+// inPlaceDown returns the v1alpha1 strategy, and sets the image pre-download annotations from hub. It removes the
+// annotation of an unset field: otherwise inPlaceUp would set the field again.
 func inPlaceDown(hub *kruise.InPlaceUpdateStrategy, annotations *map[string]string) *kruise.InPlaceUpdateStrategy {
 	var s kruise.InPlaceUpdateStrategy
 	if hub != nil {

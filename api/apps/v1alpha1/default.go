@@ -1,6 +1,6 @@
 package v1alpha1
 
-// setDefault points p at v unless the user pointed it at something else.
+// setDefault sets *p to a pointer to v if *p is nil.
 func setDefault[T any](p **T, v T) {
 	if *p == nil {
 		*p = &v

@@ -6,7 +6,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// What is equal in both versions.
+// Types that are equal in both versions.
 type (
 	// ImagePullJobSpec is v1beta1.ImagePullJobSpec.
 	ImagePullJobSpec = v1beta1.ImagePullJobSpec
@@ -26,7 +26,7 @@ type (
 	SandboxConfig = v1beta1.SandboxConfig
 )
 
-// ImagePullJob has one image pulled on a set of nodes.
+// ImagePullJob pulls one image on a set of nodes.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -55,5 +55,5 @@ type ImagePullJobList struct {
 	Items           []ImagePullJob `json:"items"`
 }
 
-// Default fills what the user left out, as the admission webhook does.
+// Default sets defaults, as the admission webhook does.
 func (j *ImagePullJob) Default() { j.Spec.Default() }

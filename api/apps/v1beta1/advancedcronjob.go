@@ -6,18 +6,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AdvancedCronJobScheduledAtKey is the annotation of a child with the time that it was scheduled for, in RFC 3339.
+// AdvancedCronJobScheduledAtKey is the annotation with the scheduled time of a child, in RFC 3339. A child is a Job,
+// BroadcastJob or ImageListPullJob that an AdvancedCronJob created.
 const AdvancedCronJobScheduledAtKey = "apps.kruise.io/scheduled-at"
 
-// How many finished children stay where the user names no limit.
+// Defaults of the history limits.
 const (
-	// DefaultSuccessfulJobsHistoryLimit is the number of children that ended well.
+	// DefaultSuccessfulJobsHistoryLimit is the number of succeeded children to keep.
 	DefaultSuccessfulJobsHistoryLimit = 3
-	// DefaultFailedJobsHistoryLimit is the number of children that failed.
+	// DefaultFailedJobsHistoryLimit is the number of failed children to keep.
 	DefaultFailedJobsHistoryLimit = 1
 )
 
-// ConcurrencyPolicy says what to do when it is time for a child while an earlier one runs.
+// ConcurrencyPolicy specifies how to treat a scheduled time while an earlier child is active.
 // +kubebuilder:validation:Enum=Allow;Forbid;Replace
 type ConcurrencyPolicy string
 
@@ -34,20 +35,20 @@ const (
 type AdvancedCronJobSpec struct {
 	// Schedule in the five fields of cron, or a word such as @daily.
 	Schedule string `json:"schedule"`
-	// TimeZone of the schedule, an IANA name. Without it the zone of the controller's process counts.
+	// TimeZone is the IANA time zone of the schedule. Default is the time zone of the controller process.
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 	// StartingDeadlineSeconds is how late a child may still be started. Without it there is no limit.
 	// +optional
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// ConcurrencyPolicy is Allow, Forbid or Replace. Default Allow; for an ImageListPullJob, which cannot
-	// have Allow, Replace.
+	// ConcurrencyPolicy is Allow, Forbid or Replace. Default Allow. With an imageListPullJobTemplate, Allow is
+	// invalid and the default is Replace.
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 	// Paused stops the creation of children. Default false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
-	// SuccessfulJobsHistoryLimit is how many children that ended well are kept. Default 3.
+	// SuccessfulJobsHistoryLimit is the number of succeeded children to keep. Default 3.
 	// +optional
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 	// FailedJobsHistoryLimit is how many failed children are kept. Default 1.
@@ -87,7 +88,8 @@ type ImageListPullJobTemplateSpec struct {
 	// Metadata of the children: their labels and annotations.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec of the children. It has no ttlSecondsAfterFinished: the history limits count finished children.
+	// Spec of the children. completionPolicy.ttlSecondsAfterFinished must not be set: the history limits
+	// delete finished children.
 	// +optional
 	Spec ImageListPullJobSpec `json:"spec,omitempty"`
 }
@@ -145,9 +147,9 @@ type AdvancedCronJobList struct {
 	Items           []AdvancedCronJob `json:"items"`
 }
 
-// Default fills what the user left out, as the admission webhook does. The rest of a BroadcastJob is filled
-// when the child is created; pod templates are left to the API server, except for the restartPolicy of a
-// BroadcastJob.
+// Default sets defaults, as the admission webhook does. It sets no defaults in pod templates, except the
+// restartPolicy of a BroadcastJob; the API server does. Other fields of a BroadcastJob get their defaults when the
+// controller creates the child.
 func (c *AdvancedCronJob) Default() {
 	s := &c.Spec
 	if broadcast := s.Template.BroadcastJobTemplate; broadcast != nil {
@@ -156,6 +158,7 @@ func (c *AdvancedCronJob) Default() {
 	images := s.Template.ImageListPullJobTemplate
 	if images != nil {
 		images.Spec.Default()
+		// An ImageListPullJob leaves imagePullPolicy to its ImagePullJobs. OpenKruise sets the field in this template.
 		if images.Spec.ImagePullPolicy == "" {
 			images.Spec.ImagePullPolicy = PullIfNotPresent
 		}

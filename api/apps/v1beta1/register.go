@@ -9,7 +9,7 @@ import (
 // GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1beta1"}
 
-// SchemeGroupVersion is GroupVersion, under the name that generated clients use.
+// SchemeGroupVersion equals GroupVersion. client-gen requires this name.
 var SchemeGroupVersion = GroupVersion
 
 // Resource returns the group and the name of a resource of this package.
@@ -17,7 +17,8 @@ func Resource(resource string) schema.GroupResource {
 	return GroupVersion.WithResource(resource).GroupResource()
 }
 
-// AddToScheme makes the kinds of this package known to a scheme.
+// AddToScheme adds the kinds of this package to a scheme. It never fails; the error makes it a function for
+// runtime.SchemeBuilder.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&AdvancedCronJob{}, &AdvancedCronJobList{},

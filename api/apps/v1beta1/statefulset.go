@@ -9,7 +9,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// MaxMinReadySeconds is the greatest minReadySeconds of a StatefulSet.
+// MaxMinReadySeconds is the largest minReadySeconds that validation accepts, as in OpenKruise.
 const MaxMinReadySeconds = 300
 
 // PodUpdateStrategyType says how one pod is brought to a new template.
@@ -46,9 +46,9 @@ const (
 
 // Conditions of a StatefulSet.
 const (
-	// FailedCreatePod is True after an error while creating a pod or its claims.
+	// FailedCreatePod is True if the last reconcile could not create or delete pods or their claims.
 	FailedCreatePod appsv1.StatefulSetConditionType = "FailedCreatePod"
-	// FailedUpdatePod is True after an error while repairing a pod or its claims.
+	// FailedUpdatePod is True if the last reconcile could not update pods or their claims.
 	FailedUpdatePod appsv1.StatefulSetConditionType = "FailedUpdatePod"
 )
 
@@ -77,8 +77,8 @@ type StatefulSetSpec struct {
 	UpdateStrategy StatefulSetUpdateStrategy `json:"updateStrategy,omitempty"`
 	// RevisionHistoryLimit is the number of old revisions kept besides those in use. Default 10.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// ReserveOrdinals are ordinals that no pod may have: numbers, or closed ranges such as "3-5". A pod that
-	// has one is deleted, and one beyond the last ordinal takes its place.
+	// ReserveOrdinals lists ordinals that pods must not use: numbers, or inclusive ranges such as "3-5". The
+	// controller deletes a pod with a reserved ordinal, and creates a pod with the next free ordinal instead.
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 	// Lifecycle holds pods before deletion, around an in-place update and after creation.
 	Lifecycle *kruise.Lifecycle `json:"lifecycle,omitempty"`
@@ -123,7 +123,7 @@ type StatefulSetOrdinals struct {
 type StatefulSetUpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
 	Type appsv1.StatefulSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate is how, when type is RollingUpdate.
+	// RollingUpdate configures the rolling update. It must not be set when type is OnDelete.
 	RollingUpdate *RollingUpdateStatefulSetStrategy `json:"rollingUpdate,omitempty"`
 }
 
@@ -137,21 +137,22 @@ type RollingUpdateStatefulSetStrategy struct {
 	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly. The last two need the readiness gate
 	// InPlaceUpdateReady in the template. Default ReCreate.
 	PodUpdatePolicy PodUpdateStrategyType `json:"podUpdatePolicy,omitempty"`
-	// Paused stops updates and the deletion of pods marked for it; the number of pods is still kept.
+	// Paused stops updates, and the deletion of pods with the label apps.kruise.io/specified-delete. The
+	// controller still creates missing pods and deletes surplus pods.
 	Paused bool `json:"paused,omitempty"`
 	// UnorderedUpdate, when present, takes pods in another order than from the highest ordinal down. It needs
 	// podManagementPolicy Parallel.
 	UnorderedUpdate *UnorderedUpdateStrategy `json:"unorderedUpdate,omitempty"`
-	// InPlaceUpdateStrategy tunes in-place updates. Of its fields only gracePeriodSeconds acts on this kind;
-	// the pull of images ahead is set with the annotations kruise.ImagePreDownloadParallelismKey,
-	// kruise.ImagePreDownloadTimeoutSecondsKey and kruise.ImagePreDownloadMinUpdatedReadyPodsKey.
+	// InPlaceUpdateStrategy tunes in-place updates. A StatefulSet uses only gracePeriodSeconds. The annotations
+	// apps.kruise.io/image-predownload-parallelism, apps.kruise.io/image-predownload-timeout-seconds and
+	// apps.kruise.io/image-predownload-min-updated-ready-pods configure the image pre-download.
 	InPlaceUpdateStrategy *kruise.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 	// MinReadySeconds is how long a pod must be ready to count as available, at most 300. Default 0.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 }
 
-// UnorderedUpdateStrategy says in which order pods are updated: updated ones first, then by priority, then
-// from the highest ordinal down.
+// UnorderedUpdateStrategy selects the pods to update by priority instead of ordinal. Updated pods count first toward
+// replicas - partition; outdated pods follow by priority, then from the highest ordinal down.
 type UnorderedUpdateStrategy struct {
 	// PriorityStrategy says which pods are updated first.
 	PriorityStrategy *kruise.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
@@ -197,9 +198,10 @@ type StatefulSetStatus struct {
 type VolumeClaimStatus struct {
 	// VolumeClaimName is the name of the template.
 	VolumeClaimName string `json:"volumeClaimName"`
-	// CompatibleReplicas counts the pods whose claim asks for at least as much as the template.
+	// CompatibleReplicas counts the claims with the access modes and storage class of the template that request
+	// at least its storage.
 	CompatibleReplicas int32 `json:"compatibleReplicas"`
-	// CompatibleReadyReplicas counts those of them whose volume has grown as far as the claim asks.
+	// CompatibleReadyReplicas counts the compatible claims whose capacity has reached their storage request.
 	CompatibleReadyReplicas int32 `json:"compatibleReadyReplicas"`
 }
 

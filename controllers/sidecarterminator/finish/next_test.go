@@ -245,7 +245,9 @@ func TestNext(t *testing.T) {
 		"a pending pod":     {pod: one, change: phase(corev1.PodPending)},
 		"no sidecar":        {pod: "main=0 m2=0"},
 		"only true is true": {pod: one, change: env(func(e *corev1.EnvVar) { e.Value = "yes" })},
-		"true in any case":  {pod: one, change: env(func(e *corev1.EnvVar) { e.Value = "TrUe" }), want: outcome{Stop: is("s1")}},
+		"true in any case": {
+			pod: one, change: env(func(e *corev1.EnvVar) { e.Value = "TrUe" }), want: outcome{Stop: is("s1")},
+		},
 		"only literal values": {
 			pod: one, change: env(func(e *corev1.EnvVar) { e.Value, e.ValueFrom = "", &corev1.EnvVarSource{} }),
 		},

@@ -18,11 +18,12 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-// Batch is what Next decides upon: the pods, and the requests of this run for them.
+// Batch is the input of Next: the selected pods, and the ContainerRecreateRequests that this run created for them.
 type Batch struct {
 	Pods     []*corev1.Pod
 	Requests map[string]*v1beta1.ContainerRecreateRequest // by the name of the pod
-	// MaxUnavailable limits how many of the pods may be unavailable, those of this run included.
+	// MaxUnavailable limits how many of Pods may be unavailable, restarting pods included: a number, or a percentage
+	// of Pods rounded down, at least 1.
 	MaxUnavailable intstr.IntOrString
 	// Owners of the pods, and the budgets of the namespace.
 	Owners  []*unstructured.Unstructured
@@ -41,8 +42,9 @@ type Step struct {
 	Done    bool
 }
 
-// Next returns the pods to restart now: those that are not ready first, since their restart costs nothing. A failed
-// request ends the run.
+// Next returns the pods to restart now. It starts all pods that are not ready, whatever MaxUnavailable and the budgets
+// say: their restart makes no pod unavailable. Ready pods follow within the limits. Next returns an error if a request
+// of this run failed.
 func Next(b Batch) (Step, error) {
 	var s Step
 	var waiting []*corev1.Pod
@@ -62,7 +64,7 @@ func Next(b Batch) (Step, error) {
 		case r.Status.CompletionTime == nil || !ready:
 			s.Running++
 			unavailable++
-			budgets.spend(pod) // the status counts a pod as available until its containers stop
+			budgets.spend(pod) // it has started, so a refusal is ignored; the status may still count it as available
 			continue
 		default:
 			s.Finished++
@@ -101,15 +103,15 @@ func rank(pod *corev1.Pod) int {
 	return 0
 }
 
-// budgets are the budgets of a namespace with the room that is left after the restarts of this run.
+// budgets holds the PodUnavailableBudgets of a namespace. spend lowers their unavailableAllowed for each restart.
 type budgets struct {
 	all   []pub.Budget
 	chain pub.Chain
 	now   time.Time
 }
 
-// budgets reads the budgets. The status of a budget may lag behind the pods: pods that are unavailable beyond those
-// that the status counts take room, too.
+// budgets converts the budgets. The status of a budget may lag behind the pods: unavailableAllowed is reduced by the
+// unavailable pods that the status does not count yet.
 func (b Batch) budgets() budgets {
 	r := budgets{all: make([]pub.Budget, len(b.Budgets)), chain: explain.Chain(b.Owners), now: b.Now}
 	for i, budget := range b.Budgets {
@@ -128,7 +130,8 @@ func (b Batch) budgets() budgets {
 	return r
 }
 
-// spend takes the room for the restart of a pod from its budget. It returns the reason of a budget without room.
+// spend takes one disruption from the budget of a pod. It returns why the budget refuses the restart, or "" if the
+// budget allows the restart or the pod has no budget.
 func (r budgets) spend(pod *corev1.Pod) string {
 	budget := pub.Match(pod, r.chain, r.all)
 	if budget == nil {
@@ -144,7 +147,7 @@ func (r budgets) spend(pod *corev1.Pod) string {
 	return fmt.Sprintf("PodUnavailableBudget %s: %s", budget.Name, verdict.Reason)
 }
 
-// failed reports whether a completed request left a container as it was.
+// failed reports whether a request failed to recreate one of its containers.
 func failed(r *v1beta1.ContainerRecreateRequest) bool {
 	return slices.ContainsFunc(r.Status.ContainerRecreateStates,
 		func(c v1beta1.ContainerRecreateRequestContainerRecreateState) bool {

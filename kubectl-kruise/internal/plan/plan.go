@@ -93,7 +93,7 @@ func (o *flags) run(c target.Command, args []string) error {
 		worst = max(worst, slices.Index(forecast.Severities(), f.Severity))
 	}
 	if worst > 0 && worst >= least {
-		return exec.CodeExitError{Code: 1 + worst, Err: errors.New(words()[worst])}
+		return exec.CodeExitError{Code: 1 + worst, Err: errors.New(words()[worst])} // 2 to 4, see doc.go
 	}
 	return nil
 }
@@ -105,14 +105,15 @@ func (o *flags) print(c target.Command, f *forecast.Forecast) error {
 	return f.WriteText(c.Out)
 }
 
-// words are what the command prints with an exit code, by severity.
+// words returns the error text of each severity, in the order of forecast.Severities.
 func words() []string {
 	return []string{
 		"", "containers restart", "pods are recreated or deleted", "the rollout does not complete",
 	}
 }
 
-// severityOf returns the index of the least severity that fails.
+// severityOf returns the index in forecast.Severities of the lowest severity that makes the command fail. For "never"
+// it returns an index above all severities.
 func severityOf(failOn string) (int, error) {
 	if failOn == "never" {
 		return len(forecast.Severities()), nil
@@ -125,10 +126,10 @@ func severityOf(failOn string) (int, error) {
 	return 0, fmt.Errorf("--fail-on %q must be restarts, recreates, stuck or never", failOn)
 }
 
-// change is a workload as it is, nil where it does not exist, and as it will be.
+// change holds the live workload and the workload after the change. live is nil if the workload does not exist.
 type change struct{ live, wanted *unstructured.Unstructured }
 
-// changes are those that the command line asks for.
+// changes returns the changes that the arguments and flags describe.
 func (o *flags) changes(c target.Command, args []string) ([]change, error) {
 	switch {
 	case len(args) > 0 && len(o.images) == 0:
@@ -151,6 +152,7 @@ func (o *flags) changes(c target.Command, args []string) ([]change, error) {
 	all := make([]change, 0, len(manifests))
 	for _, manifest := range manifests {
 		change := change{wanted: manifest}
+		// run skips or rejects unsupported kinds, so their live objects are not read. Other errors of Decode recur there.
 		if _, err := forecast.Decode(manifest); kinds.IsNative(manifest) || !isUnsupported(err) {
 			if change, err = changeOf(c, manifest); err != nil {
 				return nil, err
@@ -166,7 +168,7 @@ func isUnsupported(err error) bool {
 	return errors.As(err, &unsupported)
 }
 
-// changeOf is what applying a manifest changes.
+// changeOf reads the live object of a manifest, and computes the object after kubectl apply.
 func changeOf(c target.Command, manifest *unstructured.Unstructured) (change, error) {
 	live, err := stored(c, manifest)
 	if err != nil || live == nil {
@@ -176,8 +178,8 @@ func changeOf(c target.Command, manifest *unstructured.Unstructured) (change, er
 	return change{live: live, wanted: wanted}, err
 }
 
-// stored returns the object of a manifest in the version of the manifest; nil where it does not exist. A manifest
-// without a namespace gets that of the command line.
+// stored reads the live object of a manifest, in the version of the manifest. It returns nil if the object does not
+// exist. stored sets the namespace of the command line in a manifest without one.
 func stored(c target.Command, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	mapper, err := c.Factory.ToRESTMapper()
 	if err != nil {
@@ -252,7 +254,8 @@ func (o *flags) forecast(c target.Command, change change) (*forecast.Forecast, e
 	return forecast.Of(c.Context(), in)
 }
 
-// unborn is a workload before its creation.
+// unborn returns the live side of a forecast for a workload that does not exist yet: a copy of wanted with a UID that
+// owns no pods.
 func unborn(wanted client.Object) client.Object {
 	live, _ := wanted.DeepCopyObject().(client.Object)
 	live.SetUID(types.UID("unborn"))

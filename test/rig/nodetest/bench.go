@@ -5,6 +5,7 @@ package nodetest
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -81,9 +82,7 @@ func (b *Bench) Manager(others map[client.Object]cache.ByObject) ctrl.Manager {
 	by := map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Field: fields.OneTermEqualSelector("spec.nodeName", b.NodeName)},
 	}
-	for object, selected := range others {
-		by[object] = selected
-	}
+	maps.Copy(by, others)
 	mgr, err := ctrl.NewManager(counted, ctrl.Options{
 		Scheme: b.Client.Scheme(), Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.Namespace: {}}, ByObject: by},

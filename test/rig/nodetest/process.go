@@ -20,13 +20,15 @@ type Process struct {
 	running sync.WaitGroup
 }
 
-// StartProcess starts a reconciler, what fills its queue, and what works beside it, until the context ends or the process is
-// killed. Failures to start or to end cause a panic.
+// StartProcess starts a reconciler, what fills its queue, and what works beside it, until the context ends or the
+// process is killed. Failures to start or to end cause a panic.
 func StartProcess(
-	ctx context.Context, r reconcile.Reconciler, source func(context.Context, Queue) error, work func(context.Context) error,
+	ctx context.Context, r reconcile.Reconciler, source func(context.Context, Queue) error,
+	work func(context.Context) error,
 ) *Process {
-	p := &Process{Queue: workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](500*time.Millisecond, 50*time.Second))} // as in a daemon
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+		500*time.Millisecond, 50*time.Second) // as in a daemon
+	p := &Process{Queue: workqueue.NewTypedRateLimitingQueue(limiter)}
 	ctx, p.cancel = context.WithCancel(ctx)
 	if err := source(ctx, p.Queue); err != nil {
 		panic(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand"
 	"strconv"
 	"strings"
@@ -29,8 +30,8 @@ var (
 // mostInRow bounds the failures in a row: a manager gives up what a daemon does not answer.
 const mostInRow = 3
 
-// World is an API server with a node, in the time of a bubble. Daemons run there, one after the other. Their caches lag,
-// and each call of theirs may fail, or be the last thing that they do. Set the fields before Play.
+// World is an API server with a node, in the time of a bubble. Daemons run there, one after the other. Their caches
+// lag, and each call of theirs may fail, or be the last thing that they do. Set the fields before Play.
 type World struct {
 	*apiserver.Server
 
@@ -252,9 +253,7 @@ func (d *Daemon) learn(o client.Object) {
 func (d *Daemon) Catch() {
 	d.world.mu.Lock()
 	defer d.world.mu.Unlock()
-	for key, o := range d.world.stored {
-		d.seen[key] = o
-	}
+	maps.Copy(d.seen, d.world.stored)
 }
 
 // Seen returns what the cache of the daemon has, in any order.
@@ -292,7 +291,7 @@ func (d *Daemon) Reach() error {
 }
 
 // PatchStatus is for an interceptor.
-func (d *Daemon) PatchStatus(
+func (d *Daemon) PatchStatus( //nolint:revive // as interceptor.Funcs
 	ctx context.Context, _ client.Client, subresource string, o client.Object, p client.Patch,
 	_ ...client.SubResourcePatchOption,
 ) error {
