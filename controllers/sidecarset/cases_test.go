@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -119,6 +119,67 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
+// TestPreferred: pods of more weight go first, and those of a larger number.
+func TestPreferred(t *testing.T) {
+	weights := &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
+		{Weight: 50, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"kind": "foo"}}},
+		{Weight: 30, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"kind": "bar"}}},
+	}}
+	orders := &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "number"}}}
+	for name, c := range map[string]struct {
+		strategy *kruise.UpdatePriorityStrategy
+		label    string
+		values   []string
+		want     []string
+	}{
+		"weights": {weights, "kind", []string{"bar", "none", "foo", "bar", "foo"}, []string{"pod-2", "pod-4"}},
+		"numbers": {orders, "number", []string{"5", "20", "10"}, []string{"pod-1", "pod-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, sidecarset.Options{}, nil)
+			set := m.create("mesh", maxUnavailable("100%"), partition(fmt.Sprint(len(c.values)-2)), func(s *v1beta1.SidecarSet) {
+				s.Spec.UpdateStrategy.PriorityStrategy = c.strategy
+			})
+			for i, value := range c.values {
+				m.pod(fmt.Sprintf("pod-%d", i), []*v1beta1.SidecarSet{set}, func(p *corev1.Pod) { p.Labels[c.label] = value })
+			}
+			n := int32(len(c.values))
+			m.counted(set, n, n, n, n)
+			m.change(set, image("mesh:2"))
+			m.counted(set, n, 2, n, 2)
+			m.Still()
+			var got []string
+			for _, pod := range m.pods() {
+				if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Image == "mesh:2" }) {
+					got = append(got, pod.Name)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTwoSets: as long as one set cannot update a pod the condition says so, whatever another set does to that pod.
+func TestTwoSets(t *testing.T) {
+	m := newModel(t, sidecarset.Options{}, nil)
+	mesh, logs := m.create("mesh", maxUnavailable("100%")), m.create("logs", maxUnavailable("100%"))
+	m.fleet(2, mesh, logs)
+	m.counted(mesh, 2, 2, 2, 2)
+	m.counted(logs, 2, 2, 2, 2)
+	m.change(mesh, environment("1"))
+	m.change(logs, image("logs:2"))
+	m.counted(logs, 2, 2, 2, 2)
+	m.counted(mesh, 2, 0, 2, 0)
+	m.Still()
+	m.marked(corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField)
+	m.change(mesh, func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Env = nil }, image("mesh:2"))
+	m.counted(mesh, 2, 2, 2, 2)
+	m.marked(corev1.ConditionTrue, kruise.SidecarSetUpgradableReasonAll)
+	m.runs("logs=logs:2", "logs=logs:2", "mesh=mesh:2", "mesh=mesh:2")
+}
+
 // TestUnreadRecords: a pod whose records cannot be read stops no other update, and is updated once the records are
 // mended.
 func TestUnreadRecords(t *testing.T) {
@@ -159,68 +220,4 @@ func TestUnreadRecords(t *testing.T) {
 		m.counted(set, 1, 1, 1, 1)
 		m.runs("mesh=mesh:2")
 	})
-}
-
-// TestBadImage: an image that does not run gets no further than the budget, which an event reports once; a good one
-// reaches all pods.
-func TestBadImage(t *testing.T) {
-	m := newModel(t, sidecarset.Options{Stalled: 2 * time.Second}, nil)
-	set := m.create("mesh", maxUnavailable("50%"))
-	m.fleet(4, set)
-	m.counted(set, 4, 4, 4, 4)
-	m.change(set, image("mesh:broken"))
-	m.counted(set, 4, 2, 2, 0)
-	m.until(func() error { // nothing changes any more
-		if n := m.events(set, "UpdateLimited"); n != 1 {
-			return fmt.Errorf("%d events", n)
-		}
-		return nil
-	})
-	m.Still()
-	m.counted(set, 4, 2, 2, 0)
-	m.change(set, image("mesh:2"))
-	m.counted(set, 4, 4, 4, 4)
-	if n := m.events(set, "UpdateLimited"); n != 1 {
-		t.Errorf("%d events of updates that stand still", n)
-	}
-}
-
-// TestNotUpgradable: what cannot change in a pod is reported once, and leaves the pods that there are. Pods that come
-// later have it, and are updated as ever.
-func TestNotUpgradable(t *testing.T) {
-	m := newModel(t, sidecarset.Options{}, nil)
-	set := m.create("mesh")
-	m.fleet(2, set)
-	m.counted(set, 2, 2, 2, 2)
-	m.change(set, environment("1"))
-	m.counted(set, 2, 0, 2, 0)
-	m.marked(corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField)
-	m.pod("fresh", []*v1beta1.SidecarSet{set})
-	m.counted(set, 3, 1, 3, 1)
-	m.change(set, image("mesh:2"))
-	m.counted(set, 3, 1, 3, 1)
-	m.Still()
-	m.runs("mesh=mesh:1", "mesh=mesh:1", "mesh=mesh:2")
-	if n := m.events(set, "NotUpgradablePods"); n != 1 {
-		t.Errorf("%d events", n)
-	}
-}
-
-// TestHotUpgrade: the idle container of each pair gets the new image and takes over, and the other becomes empty. The
-// next time it is the other way round.
-func TestHotUpgrade(t *testing.T) {
-	m := newModel(t, sidecarset.Options{}, nil)
-	set := m.create("mesh", hot)
-	m.fleet(2, set)
-	m.counted(set, 2, 2, 2, 2)
-	m.works("mesh", "mesh-1", "mesh:1")
-	m.change(set, image("mesh:2"))
-	m.works("mesh", "mesh-2", "mesh:2")
-	m.counted(set, 2, 2, 2, 2)
-	if n := m.events(set, "ResetContainerSucceed"); n == 0 {
-		t.Error("no event reports that a container was reset")
-	}
-	m.change(set, image("mesh:3"))
-	m.works("mesh", "mesh-1", "mesh:3")
-	m.counted(set, 2, 2, 2, 2)
 }
