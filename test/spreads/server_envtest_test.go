@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,10 +32,13 @@ func TestServer(t *testing.T) {
 	}{
 		{"CloneSet", testCloneSet},
 		{"Deployment", testDeployment},
+		{"Job", testJob},
 		{"Percentages", testPercentages},
 		{"DryRun", testDryRun},
+		{"Unconcerned", testUnconcerned},
 		{"Older", testOlder},
 		{"Adaptive", testAdaptive},
+		{"Deleted", testDeleted},
 		{"Burst", testBurst},
 		{"Down", testDown},
 	} {
@@ -164,6 +168,23 @@ func (g *ground) sent(t *testing.T, create func(context.Context) error, namespac
 	})
 }
 
+func newJob() *batchv1.Job {
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	j.Spec.Template = newCloneSet().Spec.Template
+	j.Spec.Template.Spec.RestartPolicy, j.Spec.Parallelism = corev1.RestartPolicyNever, ptr.To[int32](4)
+	return j
+}
+
+// Pods of a Job have no costs.
+func testJob(t *testing.T, g *ground) {
+	j := newJob()
+	namespace := g.spread(t, newSpread("batch/v1", "Job", limit(1), nil), j)
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, g.create(t, namespace, g.owner(t, j), names(2)...)); diff != "" {
+		t.Errorf("subsets (-want +got):\n%s", diff)
+	}
+	g.status(t, namespace, "a 1 0;b 1 -1;")
+}
+
 // A percentage is of the replicas of the target, by its scale, and follows them.
 func testPercentages(t *testing.T, g *ground) {
 	set := newCloneSet()
@@ -194,6 +215,31 @@ func testDryRun(t *testing.T, g *ground) {
 	}
 	if diff := cmp.Diff(map[string]int{"a": 1, "": 1}, g.create(t, namespace, g.owner(t, set), names(2)...)); diff != "" {
 		t.Errorf("afterwards (-want +got):\n%s", diff)
+	}
+}
+
+// Pods of other owners get no subset, and pods of other namespaces are not sent.
+func testUnconcerned(t *testing.T, g *ground) {
+	set := newJob()
+	namespace := g.spread(t, newSpread("batch/v1", "Job", limit(1)), set)
+	other := g.owner(t, set)
+	other.Name = "other"
+	if diff := cmp.Diff(map[string]int{"": 1}, g.create(t, namespace, other, "other-0")); diff != "" {
+		t.Errorf("subsets (-want +got):\n%s", diff)
+	}
+	plain := g.Namespace(t)
+	before := g.calls[0].Load() + g.calls[1].Load()
+	g.create(t, plain, other, "other-0")
+	alone := newPod(plain, "alone", other)
+	alone.OwnerReferences = nil
+	if err := g.Client.Create(t.Context(), alone); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Client.Delete(t.Context(), alone); err != nil {
+		t.Fatal(err)
+	}
+	if n := g.calls[0].Load() + g.calls[1].Load() - before; n > 0 {
+		t.Errorf("%d calls", n)
 	}
 }
 
@@ -292,6 +338,26 @@ func testAdaptive(t *testing.T, g *ground) {
 	}
 }
 
+// A WorkloadSpread that is deleted spreads no pod, and its entries go.
+func testDeleted(t *testing.T, g *ground) {
+	set := newJob()
+	ws := newSpread("batch/v1", "Job", limit(1), nil)
+	namespace := g.spread(t, ws, set)
+	if err := g.Client.Delete(t.Context(), ws); err != nil {
+		t.Fatal(err)
+	}
+	g.until(t, "pods are still sent", func(ctx context.Context) error {
+		before := g.calls[0].Load() + g.calls[1].Load()
+		if err := g.Client.Create(ctx, newPod(namespace, "probe", g.owner(t, set)), client.DryRunAll); err != nil {
+			return err
+		}
+		if g.calls[0].Load()+g.calls[1].Load() > before {
+			return errors.New("the pod was sent")
+		}
+		return nil
+	})
+}
+
 // Pods that are created at once, through both replicas: none is refused, the distribution is exact, and there are few
 // writes.
 func testBurst(t *testing.T, g *ground) {
@@ -348,8 +414,8 @@ func testBurst(t *testing.T, g *ground) {
 
 // While no replica answers, pods are created without a subset, and deleted.
 func testDown(t *testing.T, g *ground) {
-	set := newCloneSet()
-	namespace := g.spread(t, newSpread("apps.kruise.io/v1beta1", "CloneSet", limit(5)), set)
+	set := newJob()
+	namespace := g.spread(t, newSpread("batch/v1", "Job", limit(5)), set)
 	g.down.Store(true)
 	defer g.down.Store(false)
 	if diff := cmp.Diff(map[string]int{"": 1}, g.create(t, namespace, g.owner(t, set), "web-0")); diff != "" {
