@@ -48,7 +48,8 @@ func testInjected(t *testing.T, g *ground) {
 	g.have(t, concerned{}, newSet(t, "a", `{selector: {matchLabels: {app: web}}, containers: [
 		{name: log, image: log:1, shareVolumePolicy: {type: enabled}, transferEnv: [{sourceContainerName: main, envName: A}],
 			volumeMounts: [{name: own, mountPath: /own}],
-			resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: .*, resourcesExpr: {limits: {cpu: cpu*50%}}}},
+			resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: .*,
+				resourcesExpr: {limits: {cpu: cpu*50%}}}},
 		{name: hot, image: h, upgradeStrategy: {upgradeType: HotUpgrade, hotUpgradeEmptyImage: e}}],
 		initContainers: [{name: mesh, image: x, restartPolicy: Always}], updateStrategy: {type: NotUpdate},
 		volumes: [{name: own, emptyDir: {}}], imagePullSecrets: [{name: s}],
