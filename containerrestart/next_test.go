@@ -291,7 +291,7 @@ func TestNext(t *testing.T) {
 		},
 
 		"no runtime": {
-			why:  "nobody could stop anything",
+			why:  "there is no daemon to stop containers",
 			work: work{Request: admitted(), NoRuntime: errors.New("not found runtime service for docker in daemon")},
 			write: &appsv1beta1.ContainerRecreateRequestStatus{
 				Phase: completed, CompletionTime: now,
@@ -369,7 +369,7 @@ func TestNext(t *testing.T) {
 			do: containerrestart.DoNothing,
 		},
 
-		"deleted": {why: "nobody wants it", work: work{Request: admitted(both, deleting)}, do: containerrestart.DoNothing},
+		"deleted": {why: "it terminates", work: work{Request: admitted(both, deleting)}, do: containerrestart.DoNothing},
 		"deleted during a kill": {
 			why:  "it is given up",
 			work: work{Request: admitted(both, deleting), Attempts: []containerrestart.Attempt{begun}},

@@ -75,7 +75,7 @@ func TestSupervise(t *testing.T) {
 		notes    []string
 	}{
 		"new":       {why: "the daemon has a minute", request: admitted(), after: 30 * time.Second},
-		"no daemon": {why: "nobody answers", request: admitted(old), write: noResponse},
+		"no daemon": {why: "no daemon answers", request: admitted(old), write: noResponse},
 		"no daemon, and a deadline that has passed": {
 			why:     "the first reason counts",
 			request: admitted(old, limit(3)),
@@ -294,7 +294,7 @@ func TestSupervise(t *testing.T) {
 			after:   30 * time.Second,
 		},
 
-		"ended": {why: "the daemon need not look any more", request: admitted(done(20)), inactive: true},
+		"ended": {why: "the daemon is done", request: admitted(done(20)), inactive: true},
 		"ended, out of traffic": {
 			why:      "the pod is put back first",
 			request:  admitted(done(20), held),

@@ -194,8 +194,8 @@ func TestReviewEnded(t *testing.T) {
 		"as late as can be": {
 			list(ttl(math.MaxInt32)), false, math.MaxInt32*time.Second - 10*time.Second,
 		},
-		"one of a list stays":  {list(ttl(0), inList("apps.kruise.io/v1alpha1")), false, 0},
-		"somebody else's list": {list(ttl(0), inList("example.com/v1")), true, 0},
+		"one of a list stays":     {list(ttl(0), inList("apps.kruise.io/v1alpha1")), false, 0},
+		"a list of another group": {list(ttl(0), inList("example.com/v1")), true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := pullJob("a", "NOT A REFERENCE", append(test.change, completed(10*time.Second))...)

@@ -288,9 +288,6 @@ const (
 	RelabelDone Relabel = "Done"
 )
 
-// PendingRevisionKey is the name of kruise.Keys.PendingRevision where the keys give none.
-const PendingRevisionKey = kruise.PendingRevisionKey
-
 // RevisionOf returns the revision that the spec of a pod has, as the revision label holds it: the one that an update
 // with RelabelLast is moving the pod to, else the value of the label.
 func RevisionOf(pod *corev1.Pod, p Policy) string {

@@ -58,7 +58,7 @@ func TestRelabelLast(t *testing.T) {
 // TestRelabelOfATemplate has pods whose template has the annotation: where labels change first, it means nothing.
 func TestRelabelOfATemplate(t *testing.T) {
 	pod := running(template(container("c1", "app:1")), "r-1")
-	pod.Annotations = map[string]string{inplace.PendingRevisionKey: "r-7"}
+	pod.Annotations = map[string]string{kruise.PendingRevisionKey: "r-7"}
 	if got := inplace.RevisionOf(pod, inplace.Policy{}); got != "r-1" || !inplace.Settled(pod, inplace.Policy{}) {
 		t.Errorf("revision %q, want r-1 and settled", got)
 	}

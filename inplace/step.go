@@ -131,9 +131,6 @@ func (l look) makeReady() Action {
 	})}
 }
 
-// PlannedRestartsKey is the name of kruise.Keys.PlannedRestarts where the keys give none.
-const PlannedRestartsKey = kruise.PlannedRestartsKey
-
 // Restart is a container that restarted without an update.
 type Restart struct {
 	// Container that restarted.

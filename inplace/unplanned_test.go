@@ -105,7 +105,7 @@ func TestUnplannedRestarts(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := running(withInit(), "web-1")
-			pod.Annotations = map[string]string{inplace.PlannedRestartsKey: c.record}
+			pod.Annotations = map[string]string{kruise.PlannedRestartsKey: c.record}
 			pod.Status.ContainerStatuses[0].RestartCount = c.counts[0]
 			pod.Status.InitContainerStatuses[0].RestartCount = c.counts[1]
 			got, err := inplace.UnplannedRestarts(pod, nil)
@@ -163,7 +163,7 @@ func TestPlannedRestarts(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := running(first, "web-1")
-			pod.Annotations = map[string]string{inplace.PlannedRestartsKey: c.record}
+			pod.Annotations = map[string]string{kruise.PlannedRestartsKey: c.record}
 			pod.Status.ContainerStatuses[0].RestartCount = 4
 			if c.pod != nil {
 				c.pod(pod)
@@ -183,7 +183,7 @@ func TestPlannedRestarts(t *testing.T) {
 					break
 				}
 			}
-			if got := u.Pod.Annotations[inplace.PlannedRestartsKey]; got != c.want {
+			if got := u.Pod.Annotations[kruise.PlannedRestartsKey]; got != c.want {
 				t.Errorf("want %s, got %s", c.want, got)
 			}
 		})
@@ -192,16 +192,16 @@ func TestPlannedRestarts(t *testing.T) {
 
 func TestUnplannedRestartsUnreadable(t *testing.T) {
 	pod := running(withInit(), "web-1")
-	pod.Annotations = map[string]string{inplace.PlannedRestartsKey: "{"}
+	pod.Annotations = map[string]string{kruise.PlannedRestartsKey: "{"}
 	_, err := inplace.UnplannedRestarts(pod, nil)
-	if err == nil || !strings.Contains(err.Error(), inplace.PlannedRestartsKey) {
+	if err == nil || !strings.Contains(err.Error(), kruise.PlannedRestartsKey) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func ExampleUnplannedRestarts() {
 	pod := webPod()
-	pod.Annotations[inplace.PlannedRestartsKey] = `{"main":{"through":1}}` // an update restarts the container once
+	pod.Annotations[kruise.PlannedRestartsKey] = `{"main":{"through":1}}` // an update restarts the container once
 	for count := range int32(3) {
 		pod.Status.ContainerStatuses[0].RestartCount = count
 		restarts, err := inplace.UnplannedRestarts(pod, nil)

@@ -138,7 +138,9 @@ func (o *rollout) want() {
 		o.templates = append(o.templates, t)
 	}
 	if next != o.wanted {
-		o.overtaken = o.overtaken || o.ended() != "" // nothing is overtaken where everything was done
+		done, _ := inplace.Completed(o.k.pod, o.rules)
+		o.overtaken = o.overtaken || !done || o.k.undone() != "" ||
+			inplace.RevisionOf(o.k.pod, o.rules) != fmt.Sprintf("r-%d", o.wanted)
 		o.wanted, o.sinceWanted = next, 0
 		o.tell("want r-%d", next)
 	}

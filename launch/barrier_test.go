@@ -42,9 +42,9 @@ func TestConcerns(t *testing.T) {
 		want bool
 	}{
 		"new: nothing is there":                                     {five(), true},
-		"all ready: nobody waits":                                   {with(five(), ready, "a", "b", "c", "e", "f"), false},
+		"all ready: no container waits":                             {with(five(), ready, "a", "b", "c", "e", "f"), false},
 		"containers ready: the kubelet says so":                     {containersReady(five(), corev1.ConditionTrue), false},
-		"complete: nobody waits any more":                           {done(five()), false},
+		"complete: no container waits":                              {done(five()), false},
 		"complete and blocked: something is missing that was there": {done(with(five(), blocked, "a")), true},
 		"complete, no barrier: what is missing is no barrier":       {done(with(newPod("a"), blocked, "a")), false},
 		"not complete: only true is":                                {annotated(five(), completedKey, "false"), true},

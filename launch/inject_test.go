@@ -36,8 +36,8 @@ func TestInject(t *testing.T) {
 			pod:  env(env(newPod("main", "c2"), 0, plain("TEST", "1")), 1, plain(priorityEnv, "10"), plain("TEST", "2")),
 			want: []string{"main: TEST=1 " + bar(0), "c2: KRUISE_CONTAINER_PRIORITY=10 TEST=2 " + bar(10)},
 		},
-		"all the same: nobody has to wait for another": {asking("5", "5", "5"), nil, nil},
-		"one container: it would wait for nobody":      {annotated(newPod("a"), ordered, "Ordered"), nil, nil},
+		"all the same: no container waits for another": {asking("5", "5", "5"), nil, nil},
+		"one container: there is none to wait for":     {annotated(newPod("a"), ordered, "Ordered"), nil, nil},
 		"one odd container: nothing is read of it":     {asking("abc"), nil, nil},
 		"no container: the API server says so":         {annotated(newPod(), ordered, "Ordered"), nil, nil},
 		"order before number: the position decides, and numbers are not read": {
@@ -190,7 +190,7 @@ func TestInjectFaults(t *testing.T) {
 			[]string{"spec.containers[1].env[1].value"},
 		},
 		"too large: for 32 bits": {asking("2147483648", "2"), []string{"spec.containers[0].env[0].value"}},
-		"from elsewhere: nobody knows its value now": {
+		"from elsewhere: its value is not known": {
 			env(newPod("a", "b"), 0, from),
 			[]string{"spec.containers[0].env[0].valueFrom: Forbidden"},
 		},

@@ -49,12 +49,12 @@ func TestNext(t *testing.T) {
 		want    outcome
 	}{
 		"first, empty: as the reference leaves it": {five(), barrier("u1"), outcome{Add: is("p_5")}},
-		"the last: nobody is left to wait": {
+		"the last: no container is left to wait": {
 			pod:     with(five(), ready, "a", "b", "c", "f"),
 			barrier: barrier("u1", "p_5", "p_3", "p_0"),
 			want:    outcome{Add: is("p_-1"), Complete: true},
 		},
-		"lowest open: the lowest may start, so nobody is left to wait": {
+		"lowest open: the lowest may start, so no container is left to wait": {
 			pod:     with(five(), ready, "b"),
 			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
 			want:    outcome{Complete: true},
@@ -63,7 +63,7 @@ func TestNext(t *testing.T) {
 			with(five(), ready, "b"), barrier("u1", "p_-1"),
 			outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
 		},
-		"one priority: as whoever writes barriers by hand has it": {
+		"one priority: as in a barrier written by hand": {
 			pod:  waiting("p_1", "p_1"),
 			want: outcome{Create: is("p_1"), Complete: true},
 		},
@@ -140,7 +140,7 @@ func TestNext(t *testing.T) {
 			pod:  waiting("p_+07", "p_0"),
 			want: outcome{Create: is("p_+07")},
 		},
-		"terminating: nothing of it starts any more": {terminating(five()), nil, outcome{}},
+		"terminating: no container starts": {terminating(five()), nil, outcome{}},
 		"only odd ones: nothing is made for them": {
 			pod:  waiting("", "p", "p_", "p_x", "q_1", "p_99999999999999999999"),
 			want: outcome{},

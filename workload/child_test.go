@@ -19,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
@@ -299,7 +298,7 @@ func TestChildWithKeysOfPods(t *testing.T) {
 	settle()
 	f.image = "web:2"
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"PreparingDelete"},"annotations":{%q:"{\"revision\":\"x\"}",%q:"x"}}}`,
-		kruise.LifecycleStateKey, kruise.InPlaceUpdateStateKey, inplace.PendingRevisionKey)
+		kruise.LifecycleStateKey, kruise.InPlaceUpdateStateKey, kruise.PendingRevisionKey)
 	for _, child := range f.children() {
 		if err := f.Server.Patch(t.Context(), child, client.RawPatch(types.MergePatchType, patch)); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ func TestTakenName(t *testing.T) {
 		"of the owner":                 {there: controlledBy("mine"), outdated: true},
 		"gone":                         {err: apierrors.NewNotFound(pods, "new-0"), outdated: true},
 		"of another owner of the name": {there: controlledBy("theirs")},
-		"of nobody":                    {there: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new-0"}}},
+		"of no owner":                  {there: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new-0"}}},
 		"not readable":                 {err: errors.New("timeout")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func TestMetadataTests(t *testing.T) {
 			want: true,
 		},
 		"changed: another value":           {map[string]string{"k": "v"}, map[string]string{"k": "w"}, false},
-		"removed: no value any more":       {map[string]string{"k": "v"}, map[string]string{"x": "y"}, false},
+		"removed: no value":                {map[string]string{"k": "v"}, map[string]string{"x": "y"}, false},
 		"empty: an empty value is a value": {map[string]string{"k": ""}, map[string]string{"x": "y"}, false},
 		"absent: still absent":             {map[string]string{"x": "y"}, map[string]string{"x": "z"}, true},
 		"another writer added it": {

@@ -42,7 +42,7 @@ func TestClasses(t *testing.T) {
 			fmt.Errorf("patch pod: %w", apierrors.NewConflict(pods, "a", nil)),
 			classes{outdated: true, refused: true},
 		},
-		"denied as a conflict: what a webhook compares is not what the write was decided upon": {
+		"denied as a conflict: what a webhook compares is not what the write was based on": {
 			denied(http.StatusConflict),
 			classes{refused: true},
 		},

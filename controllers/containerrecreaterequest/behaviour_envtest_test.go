@@ -166,7 +166,7 @@ func inTurn(r *request) error {
 func TestNextIsLookedAt(t *testing.T) {
 	for name, over := range map[string]func(b *bench, first *request){
 		"ended": func(b *bench, first *request) { b.phase(first, completed) },
-		"deleted, and held by somebody": func(b *bench, first *request) {
+		"deleted, and held by a finalizer": func(b *bench, first *request) {
 			b.finalizers(first, "test.kruisekit.dev/held")
 			if err := b.Client.Delete(b.Context(), first); err != nil {
 				b.Fatal(err)

@@ -80,7 +80,7 @@ func TestPlanUpdates(t *testing.T) {
 		"chosen: the chosen pod is deleted, whatever the partition": {
 			replicas: 4, set: changes{two, parallel, partition(2)}, pods: parse("0:1 1:1m 2:2 3:2"), want: "delete web-1",
 		},
-		"unordered: 6 of 10 stay, whichever": {
+		"unordered: 6 of 10 stay": {
 			replicas: 10,
 			set:      changes{two, parallel, unordered, partition(6), maxUnavailable(10)},
 			pods:     parse("0:1 1:1 2:1 3:1 4:1 5:1 8:1 9:1 6:2 7:2"),

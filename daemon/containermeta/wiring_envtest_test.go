@@ -175,7 +175,7 @@ func TestDescribes(t *testing.T) {
 	b.described(injected)
 	b.until(plain, func() error { return nil })
 	if text, ok := plain.Annotations[kruise.RuntimeContainerMetaKey]; ok {
-		t.Errorf("a pod that nobody updates in place is described: %s", text)
+		t.Errorf("a pod without in-place updates is described: %s", text)
 	}
 	asked := b.take()
 	slices.Sort(asked)

@@ -334,7 +334,7 @@ func TestWithoutPods(t *testing.T) {
 	}
 }
 
-// TestWholeCache has a daemon see the requests of other nodes, those that are over, and one that none can be.
+// TestWholeCache has a daemon see the requests of other nodes, ended requests, and one that no daemon can carry out.
 func TestWholeCache(t *testing.T) {
 	b := start(t, nil, containerrestart.Options{}, true)
 	pod := b.pod("web")

@@ -87,7 +87,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A pull that has failed for good tells why, on the node and to its job.
+// A pull that has failed for good reports the reason in the status of the node and of its job.
 func TestFailure(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = fails(errRegistry)

@@ -282,7 +282,7 @@ func TestSendFails(t *testing.T) {
 			outdated: true,
 			refused:  true,
 		},
-		"patch of an object that is gone: there is nothing to change any more": {
+		"patch of an object that is gone: there is nothing to change": {
 			write:    patches,
 			err:      apierrors.NewNotFound(pods, "web"),
 			outdated: true,

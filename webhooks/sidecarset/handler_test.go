@@ -334,7 +334,7 @@ func TestOddRequests(t *testing.T) {
 			mutate:   200,
 			validate: 200,
 		},
-		"another kind": {"somebody misconfigured us", other, 400, 400},
+		"another kind": {"a wrong webhook configuration", other, 400, 400},
 		"nothing":      {"there is nothing to judge", newRequest("v1beta1", "", ""), 400, 400},
 		"null":         {"everything is missing", newRequest("v1beta1", "null", ""), 400, 422},
 		"a wrong type": {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -47,7 +47,7 @@ func (w *world) judgePod(before, after *corev1.Pod) {
 
 func serves(pod *corev1.Pod) bool {
 	up, _ := scale.Available(pod, 0, pod.CreationTimestamp.Time)
-	return up && pod.DeletionTimestamp == nil && pod.Annotations[inplace.PendingRevisionKey] == ""
+	return up && pod.DeletionTimestamp == nil && pod.Annotations[kruise.PendingRevisionKey] == ""
 }
 
 // judgeSet: a ReplicaSet with pods gets another template when all of them run it, and not before.

@@ -198,12 +198,12 @@ func vehicle(set *appsv1.StatefulSet) (rolling bool, why string) {
 func (*Observed) observed(
 	in workload.Input, set metav1.Object, template *corev1.PodTemplateSpec,
 ) (workload.Input, []note.Note) {
-	if _, ok := template.Annotations[inplace.PendingRevisionKey]; ok {
+	if _, ok := template.Annotations[kruise.PendingRevisionKey]; ok {
 		// Each new pod would count as one that is about to leave its revision.
 		in.Scale.Updates, in.Policy.Relabel = scale.UpdatesPaused, inplace.RelabelFirst
 		return in, []note.Note{{
 			Level: note.Blocked, Code: NoteTemplate, Object: set.GetName(),
-			Text: "the template must not have the annotation " + inplace.PendingRevisionKey,
+			Text: "the template must not have the annotation " + kruise.PendingRevisionKey,
 		}}
 	}
 	if in.Update.Name != "" {

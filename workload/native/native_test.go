@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
@@ -112,7 +113,7 @@ func TestStatefulSet(t *testing.T) {
 		},
 		"each new pod would count as one that leaves its revision": {
 			set: func(s *appsv1.StatefulSet) {
-				s.Spec.Template.Annotations = map[string]string{inplace.PendingRevisionKey: "db-9"}
+				s.Spec.Template.Annotations = map[string]string{kruise.PendingRevisionKey: "db-9"}
 			},
 			want: []string{native.NoteTemplate},
 		},

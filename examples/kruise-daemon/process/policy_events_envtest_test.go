@@ -52,7 +52,7 @@ func testEvents(t *testing.T, p policyGround, onA runtimeclient.Client) {
 		"in the name of the kubelet: only the daemon reports in its own name": {
 			createEvent(event("", "kubelet", "node-a")), "that it reports",
 		},
-		"with a finalizer: nobody would remove it": {
+		"with a finalizer: no controller would remove it": {
 			createEvent(func() runtimeclient.Object {
 				e := event("", "kruise-daemon-crr", "node-a")
 				e.Finalizers = []string{"a.b/c"}
@@ -73,7 +73,7 @@ func testEvents(t *testing.T, p policyGround, onA runtimeclient.Client) {
 		"its event goes to another node: the new host counts too": {
 			patchEvent("mine", `{"source":{"host":"node-b"}}`), "of this node",
 		},
-		"its event gets a finalizer: nobody would remove it": {
+		"its event gets a finalizer: no controller would remove it": {
 			patchEvent("mine", `{"metadata":{"finalizers":["a.b/c"]}}`), "must not change labels",
 		},
 		"its event gets a label: tools select by it": {
