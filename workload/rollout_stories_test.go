@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/storytest"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // mode is what the instances of a workload are.
@@ -209,13 +210,18 @@ func (s *site) die(d *death) {
 
 // A pod whose writes are all refused stops no other instance.
 func TestEachFailureIsItsOwn(t *testing.T) {
-	for _, m := range []mode{interchangeable, slots, groups} {
-		t.Run(string(m), func(t *testing.T) {
+	for i := range 24 { // of each mode, strategy and victim
+		m := []mode{interchangeable, slots, groups, groups}[i%4]
+		t.Run(fmt.Sprintf("%s %d", m, i), func(t *testing.T) {
 			s := newSite(t, m, 1, func(s *site) {
+				s.numbered = i%4 == 3
+				if i >= 16 {
+					s.strategy = workload.Recreate
+				}
 				s.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = &intstr.IntOrString{IntVal: 2}
 			})
 			s.settled()
-			victim := s.Pods()[0]
+			victim := s.Pods()[i/4%len(s.Pods())]
 			s.start(podbench.Writes(s.Server, func(what string, write func() error) error {
 				if strings.HasSuffix(what, "/"+victim.Name) {
 					return refused()
@@ -258,6 +264,9 @@ func runSite(t *testing.T, m mode, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 4))
 	s := newSite(t, m, seed, func(s *site) {
 		s.inOrder, s.lag = m == slots && r.IntN(2) == 0, r.IntN(4)
+		if r.IntN(3) == 0 {
+			s.strategy = workload.Recreate
+		}
 		rolling := s.set.Spec.UpdateStrategy.RollingUpdate
 		rolling.MaxUnavailable = &intstr.IntOrString{IntVal: int32(1 + r.IntN(2))}
 		if s.grace = int32(max(r.IntN(9)-5, 0)); r.IntN(3) == 0 {

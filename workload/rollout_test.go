@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,10 @@ type site struct {
 
 	mode mode
 	// inOrder fills slots one after the other, and updates one slot at a time.
-	inOrder bool
-	grace   int32
-	hooks   *kruise.Lifecycle
+	inOrder  bool
+	strategy workload.Strategy
+	grace    int32
+	hooks    *kruise.Lifecycle
 	// group is how the pods of a group go together, and layout its members; nil for a leader and two workers. numbered
 	// gives groups slots.
 	group    workload.Group
@@ -233,7 +235,7 @@ func (s *site) planned(set *appsv1.StatefulSet, pods []*corev1.Pod) *workload.In
 	in := &workload.Input{
 		Scale:     scale.Input{Now: s.Now(), Limits: limitsOf(set), Hooks: s.hooks},
 		Instances: workload.Groups(pods, groupLabel, memberLabel),
-		Strategy:  workload.InPlaceIfPossible, GraceSeconds: s.grace, Repeats: s.repeats, NeedsNode: true,
+		Strategy:  cmp.Or(s.strategy, workload.InPlaceIfPossible), GraceSeconds: s.grace, Repeats: s.repeats, NeedsNode: true,
 	}
 	if s.mode == groups {
 		in.Members, in.Group, in.Restarts, in.Policy = s.layout, s.group, s.restarts, s.policy

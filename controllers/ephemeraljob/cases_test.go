@@ -58,6 +58,7 @@ func deadline(n int64) change {
 func ttl(n int32) change {
 	return func(j *v1alpha1.EphemeralJob) { j.Spec.TTLSecondsAfterFinished = &n }
 }
+
 func finalizer(j *v1alpha1.EphemeralJob) {
 	j.Finalizers = []string{v1alpha1.EphemeralJobFinalizerKey, "example.com/other"}
 }

@@ -12,19 +12,16 @@ import (
 )
 
 // Registry keeps images in memory. Those below private/ want a name and a password; the blobs of those below slow/ do
-// not come, and those below torn/ break off in the middle, until Sound is called.
+// not come, and those below torn/ break off in the middle.
 type Registry struct {
 	// URL of the registry.
 	URL string
-	// Refused receives requests while it is down.
-	Refused chan struct{}
 	// Stalled and Left receive requests that wait for a blob which does not come, and their end.
 	Stalled, Left chan struct{}
 
 	mu      sync.Mutex
 	content map[string][]byte // by digest, and by manifest
 	torn    int
-	sound   bool
 	down    bool
 }
 
@@ -39,7 +36,6 @@ func NewRegistry(t *testing.T) *Registry {
 	t.Helper()
 	r := &Registry{
 		content: map[string][]byte{},
-		Refused: make(chan struct{}, 100),
 		Stalled: make(chan struct{}, 100),
 		Left:    make(chan struct{}, 100),
 	}
@@ -56,13 +52,6 @@ func (r *Registry) Down(is bool) {
 	r.down = is
 }
 
-// Sound has all blobs come.
-func (r *Registry) Sound() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sound = true
-}
-
 // Torn is how many blobs have broken off.
 func (r *Registry) Torn() int {
 	r.mu.Lock()
@@ -70,21 +59,18 @@ func (r *Registry) Torn() int {
 	return r.torn
 }
 
-// state is how to answer now.
-func (r *Registry) state() (sound, down bool) {
+func (r *Registry) isDown() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sound, r.down
+	return r.down
 }
 
 // ServeHTTP answers as registries do.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	path := strings.TrimPrefix(q.URL.Path, "/v2/")
 	repository, file, blobs := strings.Cut(path, "/blobs/")
-	sound, down := r.state()
 	switch {
-	case down:
-		notify(r.Refused)
+	case r.isDown():
 		panic(http.ErrAbortHandler) //nolint:forbidigo // closes the connection
 	case path == "":
 	case q.Method == http.MethodPost:
@@ -95,7 +81,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	case !r.admits(q, path):
 		w.Header().Set("WWW-Authenticate", `Basic realm="private"`)
 		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"who are you"}]}`, http.StatusUnauthorized)
-	case blobs && !sound && q.Method == http.MethodGet:
+	case blobs && q.Method == http.MethodGet:
 		r.blob(w, q, repository, file)
 	case blobs:
 		r.get(w, q, file)
@@ -111,7 +97,7 @@ func (*Registry) admits(q *http.Request, path string) bool {
 		strings.HasPrefix(q.UserAgent(), "Go-http-client")
 }
 
-// blob answers as long as the registry is not sound.
+// blob answers a request for a blob.
 func (r *Registry) blob(w http.ResponseWriter, q *http.Request, repository, digest string) {
 	switch {
 	case strings.HasPrefix(repository, "torn/"):

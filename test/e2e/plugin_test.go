@@ -26,7 +26,7 @@ var pluginBinary = flag.String("plugin", "",
 	"the binary kubectl-kruise that TestPlugin runs; empty skips the test")
 
 // TestPlugin runs the commands of kubectl kruise whose outcome nodes decide, as a user does, beside two replicas of the
-// manager and three daemons. The module of the plugin tests every command at an API server.
+// manager and three daemons. In the module of the plugin, TestCommandsOnAPIServer has a call for each documented right.
 func TestPlugin(t *testing.T) {
 	p := newPlugin(t)
 	for name, test := range map[string]func(*testing.T){

@@ -92,13 +92,16 @@ func TestHandleAllows(t *testing.T) {
 			}
 		})
 	}
-	for _, r := range protected() {
-		r.label = "Always"
-		w := newWorld("Always")
-		answer := newGuard(t, w,
-			deletion.Options{Policy: protection.Policy{Disabled: true}}).Handle(t.Context(), r.request(t))
-		if !answer.Allowed || len(w.calls) > 0 {
-			t.Errorf("gate off, %s: %+v after %q", r.kind, answer.Result, w.calls)
+	for why, policy := range map[string]protection.Policy{
+		"gate off": {Disabled: true}, "an exempt user": {ExemptUsers: []string{"tenant"}},
+	} {
+		for _, r := range protected() {
+			r.label = "Always"
+			w := newWorld("Always")
+			answer := newGuard(t, w, deletion.Options{Policy: policy}).Handle(t.Context(), r.request(t))
+			if !answer.Allowed || len(w.calls) > 0 {
+				t.Errorf("%s, %s: %+v after %q", why, r.kind, answer.Result, w.calls)
+			}
 		}
 	}
 }

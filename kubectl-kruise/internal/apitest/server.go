@@ -120,7 +120,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	object, subresource := path, ""
-	for _, sub := range []string{"status", "scale", "eviction", "exec"} {
+	for _, sub := range []string{"status", "scale", "eviction", "exec", "log"} {
 		if trimmed, has := strings.CutSuffix(path, "/"+sub); has {
 			object, subresource = trimmed, sub
 		}

@@ -83,5 +83,17 @@ func TestMigrateMoves(t *testing.T) {
 		if !strings.HasSuffix(got.ErrOut, "Successfully migrated 2 replicas from Deployment/web to CloneSet/web\n") {
 			t.Errorf("%s: %s", version, got.ErrOut)
 		}
+		server.Change("deployments/web", func(o *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(o.Object, int64(2), "spec", "replicas")
+		})
+		got = server.Run(t, command.New, "migrate", "CloneSet", "--from", "Deployment", "--src-name", "web",
+			"--interval=1ms", "--replicas=2", "--max-surge=2")
+		want = []string{
+			`PATCH clonesets/web [{"op":"test","path":"/spec/replicas","value":2},{"op":"replace","path":"/spec/replicas","value":4}]`,
+			`PATCH deployments/web [{"op":"test","path":"/spec/replicas","value":2},{"op":"replace","path":"/spec/replicas","value":0}]`,
+		}
+		if diff := cmp.Diff(want, got.Writes); diff != "" || got.Err != nil {
+			t.Errorf("%s, two at a time: %v\n%s", version, got.Err, diff)
+		}
 	}
 }

@@ -30,6 +30,11 @@ func TestOperate(t *testing.T) {
 			writes: []string{`PATCH clonesets/web [{"op":"test","path":"/metadata/labels","value":null},{"op":"add","path":"/metadata/labels",` +
 				`"value":{"policy.kruise.io/delete-protection":"Always"}}]`},
 		},
+		"protect with dependents": {
+			objects: web, args: "protect cloneset/web --cascading", out: "cloneset.apps.kruise.io/web protected",
+			writes: []string{`PATCH clonesets/web [{"op":"test","path":"/metadata/labels","value":null},{"op":"add","path":"/metadata/labels",` +
+				`"value":{"policy.kruise.io/delete-protection":"Cascading"}}]`},
+		},
 		"unprotect what is not protected": {
 			objects: web, args: "unprotect cloneset/web", out: "cloneset.apps.kruise.io/web unprotected",
 		},
@@ -112,7 +117,8 @@ const unhealthy = `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: 
 func TestDiagnose(t *testing.T) {
 	for _, version := range versions() {
 		server := apitest.New(t, version)
-		for _, text := range []string{cloneSet, podOf("web-a"), sidecarSet, unhealthy} {
+		manager := strings.Replace(podOf("manager-0"), "namespace: default", "namespace: kruise-system", 1)
+		for _, text := range []string{cloneSet, podOf("web-a"), sidecarSet, unhealthy, manager} {
 			server.Put(t, object(t, version, text))
 		}
 		file := filepath.Join(t.TempDir(), "bundle")
@@ -130,6 +136,7 @@ func TestDiagnose(t *testing.T) {
 		names := slices.Collect(maps.Keys(files))
 		for _, name := range []string{
 			"version.yaml", "events.txt", "objects/pods.yaml", "objects/sidecarsets.apps.kruise.io.yaml",
+			"logs/manager-0-c1.log", "logs/manager-0-log-2.log",
 		} {
 			if !slices.Contains(names, name) {
 				t.Errorf("%s: no %s among %v", version, name, names)

@@ -3,8 +3,42 @@ package binaries
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
+
+// The offered versions are patch releases of four minor versions in a row, one of them the pinned one.
+func TestOffered(t *testing.T) {
+	cache, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err = cache.Of("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned, err := cache.KubernetesVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, err := cache.Offered()
+	if err != nil || len(versions) != 4 {
+		t.Fatalf("offered are %v, %v, want four", versions, err)
+	}
+	found, before := false, 0
+	for _, version := range versions {
+		found = found || version == pinned
+		number, err := strconv.Atoi(strings.TrimPrefix(Minor(version), "1."))
+		if err != nil || before > 0 && number != before+1 {
+			t.Errorf("%s does not follow the minor version %d: %v", version, before, err)
+		}
+		before = number
+	}
+	if !found {
+		t.Errorf("the pinned version %s is not among %v", pinned, versions)
+	}
+}
 
 // A chosen version changes the programs of Kubernetes and no other.
 func TestOf(t *testing.T) {

@@ -16,12 +16,15 @@ type dashboard struct {
 		}
 	}
 	Panels []struct {
+		ID      int
 		Title   string
-		Targets []struct{ Expr string }
+		Type    string
+		GridPos struct{ H, W, X, Y int }
+		Targets []struct{ Expr, LegendFormat string }
 	}
 }
 
-// Each panel of a dashboard asks for metrics that exist, whatever is chosen.
+// Each panel of a dashboard asks for metrics that exist, whatever is chosen, and panels do not cover each other.
 func TestDashboards(t *testing.T) {
 	all := metrics(t)
 	paths, err := filepath.Glob(filepath.Join(root, "config", "monitoring", "dashboards", "*.json"))
@@ -60,6 +63,26 @@ func TestDashboards(t *testing.T) {
 						t.Errorf("%s: %s: %v", d.UID, p.Title, err)
 					}
 				}
+			}
+		}
+		checkPanels(t, d)
+	}
+}
+
+func checkPanels(t *testing.T, d dashboard) {
+	t.Helper()
+	ids, cells := map[int]bool{}, map[[2]int]string{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("%s: %s has the number %d and %d queries", d.UID, p.Title, p.ID, len(p.Targets))
+		}
+		ids[p.ID] = true
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := cells[[2]int{x, y}]; other != "" || x > 23 {
+					t.Fatalf("%s: %s covers %q, or is too wide", d.UID, p.Title, other)
+				}
+				cells[[2]int{x, y}] = p.Title
 			}
 		}
 	}

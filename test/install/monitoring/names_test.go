@@ -138,6 +138,23 @@ func (k known) selector(name string, matchers []*labels.Matcher) []string {
 	return wrong
 }
 
+func TestCheckFindsWhatDoesNotExist(t *testing.T) {
+	all := metrics(t)
+	for expression, want := range map[string]string{
+		"sum(kruise_manager_is_leader)":                              "",
+		"sum(kruise_manager_is_leading)":                             "kruise_manager_is_leading",
+		"kruisekit_workloads_stalled{state=\"True\"}":                "kruisekit_workloads_stalled{state}",
+		"sum by (who) (kruisekit_workloads_stalled)":                 "label who",
+		"rate(kruise_daemon_image_pulls_total[5m]) > ":               "unexpected end of input",
+		"kruise_daemon_image_pull_duration_seconds_bucket{le=\"1\"}": "",
+	} {
+		err := all.check(expression)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", expression, err, want)
+		}
+	}
+}
+
 func read(t *testing.T, path string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "config", "monitoring", path))
