@@ -3,12 +3,13 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/test/rig/patches"
 )
 
 // applier is a manager of fields of an object.
@@ -31,111 +32,80 @@ func (s *Server) applyInto(o client.Object, patch client.Patch, options *client.
 }
 
 func (s *Server) apply(o client.Object, patch client.Patch, options *client.PatchOptions) (client.Object, error) {
-	fields, data, err := fieldsOf(o, patch, options)
+	if options.FieldManager == "" || options.Force == nil || !*options.Force {
+		return nil, apierrors.NewBadRequest("an apply needs a manager, and is forced")
+	}
+	fields, err := patch.Data(o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	var wanted struct {
+		Metadata struct{ UID types.UID }
+	}
+	if err := json.Unmarshal(fields, &wanted); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	k, resource, err := s.keyOf(o, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return nil, err
 	}
+	have, uid := s.stored[k], wanted.Metadata.UID
+	if uid != "" && (have == nil || have.GetUID() != uid) {
+		return nil, apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("there is no such object with UID %s", uid))
+	}
+	by := applier{of: k, manager: options.FieldManager}
+	var after client.Object
+	if have == nil {
+		after, err = s.applyNew(o, fields)
+	} else {
+		by.uid = have.GetUID()
+		after, err = s.applyChange(k, s.applied[by], fields)
+	}
+	if err != nil {
+		return nil, err
+	}
+	by.uid = after.GetUID()
+	s.applied[by] = fields
+	return after, nil
+}
+
+func (s *Server) applyNew(o client.Object, fields []byte) (client.Object, error) {
 	kind, err := s.GroupVersionKindFor(o)
 	if err != nil {
 		return nil, err
 	}
-	uid, _ := fields["metadata"].(map[string]any)["uid"].(string)
-	have := s.stored[k]
-	if have == nil && uid != "" || have != nil && uid != "" && string(have.GetUID()) != uid {
-		return nil, apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("there is no such object with UID %s", uid))
-	}
 	made, err := s.scheme.New(kind)
 	if err != nil {
-		return nil, fmt.Errorf("make %s: %w", k.kind, err)
+		return nil, fmt.Errorf("make %s: %w", kind.Kind, err)
 	}
 	object, is := made.(client.Object)
 	if !is {
 		return nil, fmt.Errorf("apply %T: not an object", made)
 	}
-	by := applier{of: k, manager: options.FieldManager}
-	if have == nil {
-		return s.created(object, data, by, fields)
+	if err := json.Unmarshal(fields, object); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	by.uid = have.GetUID()
-	current, err := runtime.DefaultUnstructuredConverter.ToUnstructured(have)
-	if err != nil {
-		return nil, fmt.Errorf("convert %s: %w", k.kind, err)
-	}
-	removed(current, s.applied[by], fields)
-	merged(current, fields)
-	raw, err := json.Marshal(current)
+	return s.create(object)
+}
+
+// applyChange changes a stored object. The fields that were applied before and are not any more are removed.
+func (s *Server) applyChange(k key, before, fields []byte) (client.Object, error) {
+	have := s.stored[k]
+	current, err := json.Marshal(have)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", k.kind, err)
 	}
-	if err := json.Unmarshal(raw, object); err != nil {
+	change, err := jsonmergepatch.CreateThreeWayJSONMergePatch(before, fields, current)
+	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	s.applied[by] = fields
-	return s.replace(k, have, object), nil
-}
-
-// fieldsOf decodes what is applied.
-func fieldsOf(
-	o client.Object, patch client.Patch, options *client.PatchOptions,
-) (fields map[string]any, data []byte, err error) {
-	if options.FieldManager == "" || options.Force == nil || !*options.Force {
-		return nil, nil, apierrors.NewBadRequest("an apply needs a manager, and is forced")
-	}
-	if data, err = patch.Data(o); err != nil {
-		return nil, nil, fmt.Errorf("encode patch: %w", err)
-	}
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, nil, apierrors.NewBadRequest(err.Error())
-	}
-	return fields, data, nil
-}
-
-// created stores a new object that was applied.
-func (s *Server) created(object client.Object, data []byte, by applier, fields map[string]any) (client.Object, error) {
-	if err := json.Unmarshal(data, object); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	object, err := s.create(object)
+	raw, err := patches.Apply(current, types.MergePatchType, change, have)
 	if err != nil {
 		return nil, err
 	}
-	by.uid = object.GetUID()
-	s.applied[by] = fields
-	return object, nil
-}
-
-// removed drops the fields that were applied before and are not any more.
-func removed(current, before, now map[string]any) {
-	for key, was := range before {
-		is, still := now[key]
-		if !still {
-			delete(current, key)
-			continue
-		}
-		below, isObject := current[key].(map[string]any)
-		x, wasObject := was.(map[string]any)
-		y, isWanted := is.(map[string]any)
-		if isObject && wasObject && isWanted {
-			removed(below, x, y)
-		}
+	after, err := decodeLike(have, raw)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
-}
-
-// merged writes fields into an object.
-func merged(current, fields map[string]any) {
-	for key, value := range fields {
-		below, isObject := current[key].(map[string]any)
-		wanted, is := value.(map[string]any)
-		if isObject && is {
-			merged(below, wanted)
-			continue
-		}
-		if !reflect.DeepEqual(current[key], value) {
-			current[key] = value
-		}
-	}
+	return s.replace(k, have, after), nil
 }

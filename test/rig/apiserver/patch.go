@@ -35,12 +35,9 @@ func (s *Server) patch(o client.Object, subresource string, patch client.Patch) 
 	if raw, err = patches.Apply(raw, patch.Type(), data, have); err != nil {
 		return nil, err
 	}
-	after, is := reflect.New(reflect.TypeOf(have).Elem()).Interface().(client.Object)
-	if !is {
-		return nil, fmt.Errorf("patch %T: not an object", have)
-	}
-	if err := json.Unmarshal(raw, after); err != nil {
-		return nil, fmt.Errorf("decode patched %s: %w", k.kind, err)
+	after, err := decodeLike(have, raw)
+	if err != nil {
+		return nil, err
 	}
 	if after.GetUID() != have.GetUID() || after.GetResourceVersion() != have.GetResourceVersion() {
 		return nil, apierrors.NewConflict(resource, o.GetName(),
@@ -50,6 +47,18 @@ func (s *Server) patch(o client.Object, subresource string, patch client.Patch) 
 		return nil, err
 	}
 	return s.replace(k, have, after), nil
+}
+
+// decodeLike decodes an object of the type of another one.
+func decodeLike(have client.Object, raw []byte) (client.Object, error) {
+	after, is := reflect.New(reflect.TypeOf(have).Elem()).Interface().(client.Object)
+	if !is {
+		return nil, fmt.Errorf("decode %T: not an object", have)
+	}
+	if err := json.Unmarshal(raw, after); err != nil {
+		return nil, fmt.Errorf("decode %T: %w", have, err)
+	}
+	return after, nil
 }
 
 // check returns an error for a patch that changes more than its subresource has.

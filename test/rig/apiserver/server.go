@@ -33,7 +33,7 @@ type Server struct {
 	version int64
 	stored  map[key]client.Object
 	// applied are the fields that managers have applied.
-	applied  map[applier]map[string]any
+	applied  map[applier][]byte
 	indexes  map[indexed]index
 	requests []string
 	events   []Event
@@ -56,7 +56,7 @@ type Event struct {
 // New returns a server without objects. The scheme has their kinds.
 func New(scheme *runtime.Scheme, now func() time.Time) *Server {
 	return &Server{
-		scheme: scheme, now: now, stored: map[key]client.Object{}, applied: map[applier]map[string]any{},
+		scheme: scheme, now: now, stored: map[key]client.Object{}, applied: map[applier][]byte{},
 		indexes: map[indexed]index{}, onChange: func(client.Object, client.Object) {},
 	}
 }

@@ -1,9 +1,8 @@
 package reviewtest
 
 import (
-	"context"
+	stdcmp "cmp"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -75,22 +74,27 @@ func (k Kind) Namespace(t *testing.T, g *Ground) string {
 	return namespace
 }
 
+// namespace returns a new one; empty for a kind without.
+func (k Kind) namespace(t *testing.T, g *Ground) string {
+	t.Helper()
+	if namespace := k.Namespace(t, g); !k.Cluster {
+		return namespace
+	}
+	return ""
+}
+
 // Latest is the newest version.
 func (k Kind) Latest() string { return k.versions()[len(k.versions())-1] }
 
 // New returns a valid object whose spec is changed by a merge patch.
 func (k Kind) New(t testing.TB, version, namespace, patch string) *unstructured.Unstructured {
 	t.Helper()
-	group := k.Group
-	if group == "" {
-		group = "apps.kruise.io"
-	}
 	if k.Cluster {
 		namespace = ""
 	}
 	o := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{"apiVersion":"%s/%s","kind":%q,"metadata":{"generateName":"a-","namespace":%q},"spec":%s}`,
-		group, version, k.Name, namespace, plaintest.Patched(t, plaintest.Patched(t, k.Spec(version), k.with), patch))
+		stdcmp.Or(k.Group, "apps.kruise.io"), version, k.Name, namespace, plaintest.Patched(t, plaintest.Patched(t, k.Spec(version), k.with), patch))
 	if err := o.UnmarshalJSON([]byte(text)); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -131,10 +135,7 @@ func touch(o *unstructured.Unstructured) {
 // manifests applies the manifests of the reference's API unchanged, and once more as an update of something else.
 func (k Kind) manifests(t *testing.T, g *Ground) {
 	for _, version := range k.versions() {
-		namespace := k.Namespace(t, g)
-		if k.Cluster {
-			namespace = ""
-		}
+		namespace := k.namespace(t, g)
 		if at, is := k.Refused[version]; is {
 			for _, o := range Manifests(t, version, k.lower()+"s.refused.yaml") {
 				o.SetNamespace(namespace)
@@ -160,10 +161,7 @@ func (k Kind) manifests(t *testing.T, g *Ground) {
 
 // mistakes makes mistakes in manifests. With the webhooks in front, the schema still names what is wrong.
 func (k Kind) mistakes(t *testing.T, g *Ground) {
-	namespace := k.Namespace(t, g)
-	if k.Cluster {
-		namespace = ""
-	}
+	namespace := k.namespace(t, g)
 	for _, m := range Mistakes(t, k.lower()+"s.yaml") {
 		for _, version := range k.versions() {
 			if m.Version != "" && m.Version != version || strings.HasPrefix(m.Refusal, "status.") || m.Patch["spec"] == nil {
@@ -220,25 +218,20 @@ func (k Kind) recorded(t *testing.T, g *Ground) {
 // same compares specs, without what clients write for a time that is not set.
 func (k Kind) same(t *testing.T, recorded, now *unstructured.Unstructured) {
 	t.Helper()
-	for _, path := range paths(k.Fields) {
-		written := func(o *unstructured.Unstructured) string {
-			return strings.ReplaceAll(plaintest.Encode(t, Field(o, path...)), `"creationTimestamp":null,`, "")
+	written := func(o *unstructured.Unstructured) string {
+		spec := Field(o, "spec")
+		if len(k.Fields) > 0 {
+			fields := map[string]any{}
+			for _, field := range k.Fields {
+				fields[field] = Field(o, "spec", field)
+			}
+			spec = fields
 		}
-		if diff := cmp.Diff(written(recorded), written(now)); diff != "" {
-			t.Errorf("%s, %s, %v (-recorded +now):\n%s", now.GetAPIVersion(), recorded.GetName(), path, diff)
-		}
+		return strings.ReplaceAll(plaintest.Encode(t, spec), `"creationTimestamp":null,`, "")
 	}
-}
-
-func paths(fields []string) [][]string {
-	if len(fields) == 0 {
-		return [][]string{{"spec"}}
+	if diff := cmp.Diff(written(recorded), written(now)); diff != "" {
+		t.Errorf("%s, %s (-recorded +now):\n%s", now.GetAPIVersion(), recorded.GetName(), diff)
 	}
-	var all [][]string
-	for _, field := range fields {
-		all = append(all, []string{"spec", field})
-	}
-	return all
 }
 
 // kept changes a number in the spec of an object of the newer version through the older one, as old clients do: nothing
@@ -291,41 +284,6 @@ func (k Kind) stored(t *testing.T, g *Ground) {
 	g.Leave(t, o)
 }
 
-// Closed is a kind whose gate is off.
-type Closed struct {
-	Kind Kind
-	Code int32
-	Text string
-
-	stays, leaves *unstructured.Unstructured
-}
-
-// Store creates objects while the gate is on.
-func (c *Closed) Store(t *testing.T, g *Ground) {
-	t.Helper()
-	for _, o := range []**unstructured.Unstructured{&c.stays, &c.leaves} {
-		*o = c.Kind.New(t, c.Kind.Latest(), c.Kind.Namespace(t, g), "")
-		(*o).SetFinalizers([]string{"example.com/hold"})
-		if err := g.Client.Create(t.Context(), *o); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// Review expects that creations and updates are rejected, while an object that is being deleted can still leave.
-func (c *Closed) Review(t *testing.T, g *Ground) {
-	for _, version := range c.Kind.versions() {
-		err := g.Client.Create(t.Context(), c.Kind.New(t, version, c.stays.GetNamespace(), ""), client.DryRunAll)
-		if Refused(t, err, c.Code); err == nil || !strings.Contains(err.Error(), c.Text) {
-			t.Errorf("%s: want %q, got %v", version, c.Text, err)
-		}
-	}
-	touch(c.stays)
-	Refused(t, g.Client.Update(t.Context(), c.stays), c.Code)
-	g.Leave(t, c.stays)
-	g.Leave(t, c.leaves)
-}
-
 // Stored expects that what the API server was asked about was stored nowhere.
 func Stored(t *testing.T, g *Ground, lists ...client.ObjectList) {
 	t.Helper()
@@ -334,34 +292,6 @@ func Stored(t *testing.T, g *Ground, lists ...client.ObjectList) {
 			t.Errorf("stored by a dry run: %.2000s (%v)", plaintest.Encode(t, list), err)
 		}
 	}
-}
-
-// PolicyName is that of the policy, in the cluster.
-func (k Kind) PolicyName() string {
-	if k.Policy != "" {
-		return "kruisekit-" + k.Policy
-	}
-	return "kruisekit-" + k.lower()
-}
-
-// ApplyPolicies installs policies. API servers apply them some time later.
-func ApplyPolicies(t *testing.T, g *Ground, all ...Kind) {
-	t.Helper()
-	for _, k := range all {
-		file := path(t, "config", "webhook", strings.TrimPrefix(k.PolicyName(), "kruisekit-")+"-policy.yaml")
-		if _, err := os.Stat(file); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := g.Kubectl(t.Context(), "apply", "-f", file); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-}
-
-// Rejects is an error unless the policy rejects a bad object.
-func (k Kind) Rejects(ctx context.Context, t testing.TB, g *Ground) error {
-	err := g.Client.Create(ctx, k.New(t, k.Latest(), "default", k.Bad), client.DryRunAll)
-	return Says(err, k.PolicyName(), k.PolicyName())
 }
 
 // Creation is a new object of a version, whose spec a patch changes. It is rejected at the path Want, or admitted where
