@@ -43,9 +43,6 @@ TESTFLAGS ?=
 CLUSTER := go run ./test/cluster/cmd/cluster
 LEVEL   := hack/level
 
-# Flags for the demo: DEMOFLAGS=-keep leaves its cluster up until Ctrl-C.
-DEMOFLAGS ?=
-
 # What the images of the manager and of the daemon are called in the registry of the real nodes.
 IMG ?= kruisekit/kruise-manager:dev
 DAEMON_IMG ?= kruisekit/kruise-daemon:dev
@@ -59,9 +56,9 @@ help: ## List these targets
 ##@ Look
 
 .PHONY: demo
-demo: ## See a rollout in place beside that of a Deployment, in a cluster of its own (DEMOFLAGS=-keep: and play with it)
+demo: ## See a rollout in place beside that of a Deployment, in a cluster of its own
 	@hack/demo
-	exec bin/demo $(DEMOFLAGS)
+	exec bin/demo
 
 ##@ Write
 

@@ -15,9 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 )
 
@@ -57,7 +54,7 @@ type started struct {
 }
 
 // start runs the demo, waiting for some words.
-func start(t *testing.T, words string, keep bool) started {
+func start(t *testing.T, words string) started {
 	t.Helper()
 	cache, err := binaries.Open()
 	if err != nil {
@@ -72,7 +69,7 @@ func start(t *testing.T, words string, keep bool) started {
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := make(chan struct{})
 	s := started{out: &written{until: words, done: seen}, seen: seen, ended: make(chan error, 1), stop: cancel, dir: dir}
-	go func() { s.ended <- run(ctx, s.out, keep) }()
+	go func() { s.ended <- run(ctx, s.out) }()
 	return s
 }
 
@@ -108,11 +105,13 @@ func (s started) nothingLeft(t *testing.T) {
 	}
 }
 
-// The whole demo: what it promises stands in its summary, the cluster is there as long as it is to be, and then nothing
-// is.
+// The whole demo: what it promises stands in its summary, and nothing is left.
 func TestDemo(t *testing.T) {
-	s := start(t, "Ctrl-C takes everything down.", true)
+	s := start(t, "API writes per pod")
 	s.until(t)
+	if err := <-s.ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
 	out := s.out.String()
 	t.Log(out)
 
@@ -148,31 +147,6 @@ func TestDemo(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not in the summary: %v", want)
 	}
-	for _, note := range []string{
-		"Partition: 15 instances wait at the old revision, as the partition says", "InPlaceImage: ", "UpdateLimited: ",
-		"NotInPlace: ", "spec.containers[app].env",
-	} {
-		if !strings.Contains(out, note) {
-			t.Errorf("it does not say why: %q", note)
-		}
-	}
-
-	kubeconfig := regexp.MustCompile(`KUBECONFIG=(\S+)`).FindStringSubmatch(out)
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Discovery().ServerVersion(); err != nil {
-		t.Errorf("the cluster is to stay up: %v", err)
-	}
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Errorf("ended by Ctrl-C: %v", err)
-	}
 	s.nothingLeft(t)
 }
 
@@ -180,7 +154,7 @@ func TestDemo(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	for name, words := range map[string]string{"while it starts": "Starting etcd", "while it plays": "[2/4]"} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, words, false)
+			s := start(t, words)
 			s.until(t)
 			s.stop()
 			if err := <-s.ended; !errors.Is(err, context.Canceled) {

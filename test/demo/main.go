@@ -2,15 +2,13 @@
 // cluster that it starts for itself and takes down again: a real control plane, simulated nodes, and kruisekit's
 // reconcilers in this process.
 //
-//	go run ./test/demo          # or: make demo
-//	go run ./test/demo -keep    # leaves the cluster up until Ctrl-C
+//	go run ./test/demo    # or: make demo
 //
 // It needs Go and nothing else: no root, no Docker, no kubectl.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -23,9 +21,7 @@ const interrupted = 130
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second Ctrl-C does not wait
-	keep := flag.Bool("keep", false, "leave the cluster up until Ctrl-C")
-	flag.Parse()
-	err := run(ctx, os.Stdout, *keep)
+	err := run(ctx, os.Stdout)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

@@ -14,10 +14,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/demo/ground"
 	"github.com/kruisekit/kruisekit/test/demo/rollout"
-	"github.com/kruisekit/kruisekit/test/demo/screen"
 	"github.com/kruisekit/kruisekit/test/demo/writes"
 )
 
@@ -35,27 +33,12 @@ seconds  until all changed pods are available. Each may have 6 of 30 unavailable
          a real one a new pod also gets its network, its volumes and its images.
 writes   per changed pod, counted in the API server's audit log, events apart:
          of the controllers (kruisekit's, or those of Deployments and ReplicaSets)
-         to pods and to other objects, and of the stand-ins of scheduler and kubelets.
+         to pods and to other objects, and of the stand-in of scheduler and kubelets.
          None of them is throttled here, so they write more statuses than usual.
 `
 
-const usage = `
-The cluster is up, with kruisekit's reconcilers running in this process (no webhooks). In another shell:
-
-  export KUBECONFIG=%s PATH=%s:$PATH
-  kubectl -n %s get clonesets,deployments
-  kubectl -n %[3]s get pods -l app=web -o wide
-  kubectl -n %[3]s describe clone web
-  kubectl -n %[3]s set image deployment/held app=web:3
-  kubectl -n %[3]s patch clone web --type=json \
-    -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"web:3"}]'
-
-That PATH has a kubectl. Ctrl-C takes everything down.
-`
-
-// run is the demo from the beginning to the end. It writes to out. With keep, the cluster stays up until the context
-// ends. Whatever happens, nothing is left running.
-func run(ctx context.Context, out io.Writer, keep bool) (err error) {
+// run is the demo from the beginning to the end. It writes to out. Whatever happens, nothing is left running.
+func run(ctx context.Context, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "kruisekit-demo-")
 	if err != nil {
 		return fmt.Errorf("make directory: %w", err)
@@ -80,7 +63,7 @@ func run(ctx context.Context, out io.Writer, keep bool) (err error) {
 	fmt.Fprintf(out, "Starting etcd, a Kubernetes control plane and %d simulated nodes ...\n", nodes)
 	g, err := ground.Start(ctx, ground.Options{
 		Dir: filepath.Join(dir, "cluster"), Nodes: nodes, ContainerStart: containerStart,
-		AuditPolicy: writes.Policy(rollout.Namespace), Say: out, Kubectl: keep, Log: logger,
+		AuditPolicy: writes.Policy(rollout.Namespace), Say: out, Log: logger,
 	})
 	if err != nil {
 		return err
@@ -89,34 +72,19 @@ func run(ctx context.Context, out io.Writer, keep bool) (err error) {
 	fmt.Fprintf(out, "up after %.1f s\n\n", time.Since(began).Seconds())
 	running, cancel := g.While(ctx)
 	defer cancel()
-	notes := &rollout.Notes{Now: time.Now}
-	stop, err := g.Manage(running, ground.Management{
-		Agent: rollout.Manager, Log: logger, CloneSet: cloneset.Options{Explain: notes.Hear},
-	})
-	if err != nil {
+	if err := g.Manage(running, rollout.Manager); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := show(running, out, g, notes); err != nil {
-		return err
-	}
-	if keep {
-		fmt.Fprintf(out, usage, g.Kubeconfig, g.Path, rollout.Namespace)
-		<-running.Done()
-		if ctx.Err() == nil {
-			return context.Cause(running)
-		}
-	}
-	return nil
+	return show(running, out, g)
 }
 
 // show plays the story and sums it up.
-func show(ctx context.Context, out io.Writer, g *ground.Ground, notes *rollout.Notes) error {
+func show(ctx context.Context, out io.Writer, g *ground.Ground) error {
 	client, err := g.Client(ctx, rollout.Owner, rollout.Namespace)
 	if err != nil {
 		return err
 	}
-	play := &rollout.Play{Client: client, Notes: notes, Replicas: replicas, Screen: &screen.Lines{Out: out}}
+	play := &rollout.Play{Client: client, Replicas: replicas, Out: out}
 	rows, err := play.Run(ctx)
 	if err != nil {
 		return err
@@ -125,7 +93,7 @@ func show(ctx context.Context, out io.Writer, g *ground.Ground, notes *rollout.N
 		return err
 	}
 	fmt.Fprintln(out)
-	fmt.Fprint(out, screen.Summary(rollout.Summary(rows)))
+	fmt.Fprint(out, rollout.Summary(rows))
 	fmt.Fprintf(out, explanation, containerStart)
 	return rollout.Check(rows)
 }

@@ -1,8 +1,8 @@
 // Package standin plays the scheduler and the kubelets where there are none: at the control-plane level of
-// test/cluster. Pods are bound, their containers run at once, a container whose image changes restarts, and deleted
-// pods go.
+// test/cluster. Pods are bound, their containers run, a container whose image changes restarts, and deleted pods go.
 //
-// It is as fast as the API server. For what a kubelet really does use the real nodes.
+// It is as fast as the API server, unless its containers take time to start. For what a kubelet really does use the
+// real nodes.
 package standin
 
 import (
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +30,9 @@ type Kubelet struct {
 	Client client.Client
 	// Namespace of the pods; empty for all.
 	Namespace string
-	// Node that pods are bound to.
-	Node string
+	// Node that pods are bound to, or, where there are several, Nodes, which share the pods evenly.
+	Node  string
+	Nodes []string
 	// Broken says whether an image cannot be run: its container waits for ever.
 	Broken func(image string) bool
 	// Unready says of a pod whose containers run whether it is kept from being ready, as by a probe that fails. It is
@@ -40,6 +42,14 @@ type Kubelet struct {
 	Rejects func(*corev1.Pod) bool
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
+	// Start is how long a container takes to start. With it, a deleted pod stays for its grace period. A kubelet with a
+	// Start reads live.
+	Start time.Duration
+
+	mu sync.Mutex
+	// due is when containers start that take time.
+	due   map[string]time.Time
+	bound int
 }
 
 // SetupWithManager registers the kubelet under a name that is unique in the process.
@@ -59,21 +69,55 @@ func (k *Kubelet) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	switch {
+	case k.Start > 0 && pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp.After(k.now().Time):
+		return ctrl.Result{RequeueAfter: pod.DeletionTimestamp.Sub(k.now().Time)}, nil
 	case pod.DeletionTimestamp != nil:
 		err := k.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	case pod.Spec.NodeName == "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName:
 		return ctrl.Result{}, nil // another scheduler's
 	case pod.Spec.NodeName == "":
-		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: cmp.Or(eligible.NodeOf(pod), k.Node)}}
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: cmp.Or(eligible.NodeOf(pod), k.node())}}
 		return ctrl.Result{}, client.IgnoreNotFound(k.Client.SubResource("binding").Create(ctx, pod, binding))
 	}
 	before := pod.DeepCopy()
-	if !k.Run(pod) {
-		return ctrl.Result{}, nil
+	changed, result := k.Run(pod), ctrl.Result{}
+	if k.Start > 0 && !isTrue(pod, corev1.ContainersReady) {
+		result.RequeueAfter = k.Start
+	}
+	if !changed {
+		return result, nil
 	}
 	// As kubelets do: a patch, without a version.
-	return ctrl.Result{}, client.IgnoreNotFound(k.Client.Status().Patch(ctx, pod, client.StrategicMergeFrom(before)))
+	return result, client.IgnoreNotFound(k.Client.Status().Patch(ctx, pod, client.StrategicMergeFrom(before)))
+}
+
+// node returns the node of the next pod.
+func (k *Kubelet) node() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.Nodes) == 0 {
+		return k.Node
+	}
+	k.bound++
+	return k.Nodes[k.bound%len(k.Nodes)]
+}
+
+// starts reports whether a container is starting, for the first time or once more.
+func (k *Kubelet) starts(container string) bool {
+	if k.Start == 0 {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now().Time
+	if _, known := k.due[container]; !known {
+		if k.due == nil {
+			k.due = map[string]time.Time{}
+		}
+		k.due[container] = now.Add(k.Start)
+	}
+	return now.Before(k.due[container])
 }
 
 func (k *Kubelet) now() metav1.Time {
@@ -97,9 +141,7 @@ func (k *Kubelet) Run(pod *corev1.Pod) bool {
 		c := &pod.Spec.Containers[i]
 		at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
 		if at < 0 {
-			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-				Name: c.Name, RestartCount: -1,
-			})
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name})
 			at = len(pod.Status.ContainerStatuses) - 1
 		}
 		ready = k.start(pod, c, &pod.Status.ContainerStatuses[at]) && ready
@@ -122,10 +164,16 @@ func (k *Kubelet) start(pod *corev1.Pod, c *corev1.Container, s *corev1.Containe
 	if k.Broken != nil && k.Broken(c.Image) {
 		s.Ready = false
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
-		s.RestartCount = max(s.RestartCount, 0)
 		return false
 	}
-	s.RestartCount++
+	if k.starts(fmt.Sprint(pod.UID, c.Name, s.ContainerID, c.Image)) {
+		s.Ready = false
+		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
+		return false
+	}
+	if s.ContainerID != "" {
+		s.RestartCount++
+	}
 	s.Image, s.ImageID = c.Image, "sha256:"+strings.ReplaceAll(c.Image, ":", "-")
 	s.ContainerID = fmt.Sprintf("standin://%s-%s-%d", pod.UID, c.Name, s.RestartCount)
 	s.Ready, s.State = true, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: k.now()}}

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
-	"github.com/kruisekit/kruisekit/test/demo/screen"
 )
 
 // describe names a revision by what the story changes in it.
@@ -46,9 +44,8 @@ func restarts(pod *corev1.Pod) int32 {
 	return n
 }
 
-// observed is what pods amount to.
+// observed counts pods.
 type observed struct {
-	revisions     []screen.Revision
 	updated, kept int
 	// restarted are containers of pods from before, and started those of others.
 	restarted, started int
@@ -56,51 +53,28 @@ type observed struct {
 	quiet bool
 }
 
-// observe counts pods. order are the revisions from the oldest to the one that is wanted.
-func observe(pods []corev1.Pod, before memory, order []string) observed {
-	o, all := observed{quiet: true}, map[string]screen.Revision{}
+// observe counts pods. wanted is the revision of updated pods.
+func observe(pods []corev1.Pod, before memory, wanted string) observed {
+	o := observed{quiet: true}
 	for i := range pods {
 		pod := &pods[i]
-		name := describe(&pod.Spec)
-		r := all[name]
-		r.Name = name
-		was, known := before[pod.UID]
-		switch {
-		case pod.DeletionTimestamp != nil:
-			r.Leaving++
-			o.quiet = false
-		case isReady(pod):
-			r.Ready++
-			state := lifecycle.StateOf(pod)
-			o.quiet = o.quiet && (state == "" || state == kruise.LifecycleStateNormal)
-		default:
-			r.Starting++
-			o.quiet = false
-		}
-		all[name] = r
 		if pod.DeletionTimestamp != nil {
+			o.quiet = false
 			continue
 		}
-		if name == order[len(order)-1] {
+		ready := lifecycle.ConditionOf(pod, corev1.PodReady)
+		state := lifecycle.StateOf(pod)
+		o.quiet = o.quiet && ready != nil && ready.Status == corev1.ConditionTrue &&
+			(state == "" || state == kruise.LifecycleStateNormal)
+		if describe(&pod.Spec) == wanted {
 			o.updated++
 		}
-		if known {
+		if was, known := before[pod.UID]; known {
 			o.kept++
 			o.restarted += int(restarts(pod) - was)
 		} else {
 			o.started += len(pod.Spec.Containers)
 		}
 	}
-	for _, name := range order {
-		if r, ok := all[name]; ok {
-			o.revisions = append(o.revisions, r)
-		}
-	}
 	return o
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

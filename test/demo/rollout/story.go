@@ -1,5 +1,5 @@
 // Package rollout plays one story with a CloneSet, a Deployment that asks for rollouts in place and a plain Deployment
-// side by side, shows it, and measures it.
+// side by side, and measures it.
 //
 // All have the same pods, the same changes and the same budget: a fifth of the pods may be unavailable, and none are
 // made beyond the wanted number. A Deployment has no partition.
@@ -21,9 +21,8 @@ type step struct {
 	edit func(*corev1.PodTemplateSpec)
 	// partition of the CloneSet.
 	partition *intstr.IntOrString
-	// part of the summary that the step belongs to, and what it is called there by the name of the workload.
-	part string
-	rows map[string]string
+	// part of the summary that the step belongs to, and what the CloneSet is called there.
+	part, row string
 }
 
 const (
@@ -40,21 +39,12 @@ func story() []step {
 	return []step{
 		{
 			title: "A new image, with a partition of 50%", edit: image, partition: ptr.To(intstr.FromString("50%")),
-			part: newImage,
-			rows: map[string]string{
-				cloneSetName: "CloneSet, first half", inPlaceName: "annotated Deployment", deploymentName: "Deployment",
-			},
+			part: newImage, row: "CloneSet, first half",
 		},
-		{
-			title: "The partition is lifted: the other half", edit: image,
-			part: newImage, rows: map[string]string{cloneSetName: "CloneSet, the rest"},
-		},
+		{title: "The partition is lifted: the other half", edit: image, part: newImage, row: "CloneSet, the rest"},
 		{
 			title: "A new environment variable: no running container can get it", edit: variable,
-			part: newVariable,
-			rows: map[string]string{
-				cloneSetName: "CloneSet", inPlaceName: "annotated Deployment", deploymentName: "Deployment",
-			},
+			part: newVariable, row: "CloneSet",
 		},
 	}
 }

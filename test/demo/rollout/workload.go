@@ -2,21 +2,18 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	controller "github.com/kruisekit/kruisekit/controllers/native"
-	"github.com/kruisekit/kruisekit/test/demo/screen"
 	"github.com/kruisekit/kruisekit/workload/native"
 )
 
@@ -28,151 +25,132 @@ const (
 	label          = "app"
 )
 
-// unavailable is how many pods of each may be unavailable during a rollout. Neither makes surplus pods.
-func unavailable() *intstr.IntOrString { return ptr.To(intstr.FromString("20%")) }
-
-// workload is one of the three, as the story needs it.
-type workload interface {
-	name() string
-	title() string
-	// make creates it.
-	make(ctx context.Context, c client.Client, replicas int32) error
-	// change makes a step with it. It says which generation has it, and whether there was anything to do.
-	change(ctx context.Context, c client.Client, s step) (generation int64, changed bool, err error)
-	// look says whether a generation has come to its end, by the workload's status, and what the workload says of it.
-	look(ctx context.Context, c client.Client, generation int64) (done bool, says []screen.Note, err error)
+// actor is one of the three workloads in a step.
+type actor struct {
+	client client.Client
+	// object is a CloneSet or a Deployment.
+	object     client.Object
+	generation int64
+	turn       int
+	idle       bool
+	before     memory
+	took       time.Duration
+	// last counts its pods at the last look, and was is how many were updated before the step.
+	last observed
+	was  int
 }
 
-// template of all, as the story begins.
-func template(name string) corev1.PodTemplateSpec {
-	t := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: name}}}
-	t.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
-	t.Spec.Containers = []corev1.Container{{Name: "app", Image: "web:1"}}
-	return t
-}
-
-func key(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: Namespace, Name: name}
-}
-
-type cloneSet struct{ notes *Notes }
-
-func (cloneSet) name() string  { return cloneSetName }
-func (cloneSet) title() string { return "CloneSet " + cloneSetName }
-
-func (cloneSet) make(ctx context.Context, c client.Client, replicas int32) error {
-	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: cloneSetName}}
+// actors returns the three, as the story begins.
+func actors(c client.Client, replicas int32) []*actor {
+	unavailable := intstr.FromString("20%")
+	meta := func(name string) (metav1.ObjectMeta, *metav1.LabelSelector, corev1.PodTemplateSpec) {
+		t := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: name}}}
+		t.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+		t.Spec.Containers = []corev1.Container{{Name: "app", Image: "web:1"}}
+		return metav1.ObjectMeta{Namespace: Namespace, Name: name}, &metav1.LabelSelector{MatchLabels: t.Labels}, t
+	}
+	set := &v1beta1.CloneSet{}
+	set.ObjectMeta, set.Spec.Selector, set.Spec.Template = meta(cloneSetName)
 	set.Spec.Replicas = &replicas
-	set.Spec.Template = template(cloneSetName)
-	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: set.Spec.Template.Labels}
 	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{
-		PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType, MaxUnavailable: unavailable(),
+		PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType, MaxUnavailable: &unavailable,
 	}
-	if err := c.Create(ctx, set); err != nil {
-		return fmt.Errorf("create CloneSet: %w", err)
+	all := []*actor{{client: c, object: set}}
+	for _, name := range []string{inPlaceName, deploymentName} {
+		d := &appsv1.Deployment{}
+		d.ObjectMeta, d.Spec.Selector, d.Spec.Template = meta(name)
+		if name == inPlaceName {
+			d.Annotations = map[string]string{native.RolloutKey: native.Enabled}
+		}
+		d.Spec.Replicas = &replicas
+		d.Spec.Strategy = appsv1.DeploymentStrategy{
+			Type:          appsv1.RollingUpdateDeploymentStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: ptr.To(intstr.FromInt32(0))},
+		}
+		all = append(all, &actor{client: c, object: d})
+	}
+	return all
+}
+
+func (a *actor) name() string { return a.object.GetName() }
+
+func (a *actor) title() string {
+	switch a.name() {
+	case cloneSetName:
+		return "CloneSet"
+	case inPlaceName:
+		return "annotated Deployment"
+	}
+	return "Deployment"
+}
+
+func (a *actor) template() *corev1.PodTemplateSpec {
+	switch o := a.object.(type) {
+	case *v1beta1.CloneSet:
+		return &o.Spec.Template
+	case *appsv1.Deployment:
+		return &o.Spec.Template
 	}
 	return nil
 }
 
-func (cloneSet) change(ctx context.Context, c client.Client, s step) (int64, bool, error) {
-	set := &v1beta1.CloneSet{}
-	if err := c.Get(ctx, key(cloneSetName), set); err != nil {
-		return 0, false, fmt.Errorf("get CloneSet: %w", err)
-	}
-	before := set.DeepCopy()
-	s.edit(&set.Spec.Template)
-	set.Spec.UpdateStrategy.RollingUpdate.Partition = s.partition
-	if err := c.Patch(ctx, set, client.MergeFrom(before)); err != nil {
-		return 0, false, fmt.Errorf("change CloneSet: %w", err)
-	}
-	return set.Generation, true, nil
-}
-
-func (w cloneSet) look(ctx context.Context, c client.Client, generation int64) (bool, []screen.Note, error) {
-	set := &v1beta1.CloneSet{}
-	if err := c.Get(ctx, key(cloneSetName), set); err != nil {
-		return false, nil, fmt.Errorf("get CloneSet: %w", err)
-	}
-	st, want := set.Status, *set.Spec.Replicas
-	updated := st.ExpectedUpdatedReplicas
-	done := st.ObservedGeneration >= generation && st.Replicas == want && st.AvailableReplicas == want &&
-		st.UpdatedReplicas >= updated && st.UpdatedAvailableReplicas >= updated
-	return done, w.notes.at(done), nil
-}
-
-// deployment is a Deployment. One that is held asks for rollouts in place.
-type deployment struct{ held bool }
-
-func (w deployment) name() string {
-	if w.held {
-		return inPlaceName
-	}
-	return deploymentName
-}
-
-func (w deployment) title() string { return "Deployment " + w.name() }
-
-func (w deployment) make(ctx context.Context, c client.Client, replicas int32) error {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: w.name()}}
-	if w.held {
-		d.Annotations = map[string]string{native.RolloutKey: native.Enabled}
-	}
-	d.Spec.Replicas = &replicas
-	d.Spec.Template = template(w.name())
-	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: d.Spec.Template.Labels}
-	d.Spec.Strategy = appsv1.DeploymentStrategy{
-		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: unavailable(), MaxSurge: ptr.To(intstr.FromInt32(0))},
-	}
-	if err := c.Create(ctx, d); err != nil {
-		return fmt.Errorf("create Deployment: %w", err)
+func (a *actor) read(ctx context.Context) error {
+	if err := a.client.Get(ctx, client.ObjectKeyFromObject(a.object), a.object); err != nil {
+		return fmt.Errorf("get %s: %w", a.title(), err)
 	}
 	return nil
 }
 
-// change gives the template alone: a Deployment has no partition. The write holds the Deployment that asks for it, by
-// the rule of the webhook: the demo serves none.
-func (w deployment) change(ctx context.Context, c client.Client, s step) (int64, bool, error) {
-	d := &appsv1.Deployment{}
-	if err := c.Get(ctx, key(w.name()), d); err != nil {
-		return 0, false, fmt.Errorf("get Deployment: %w", err)
+// change makes a step. A Deployment has no partition: for it, a step that changes no template is idle.
+func (a *actor) change(ctx context.Context, s step) error {
+	if err := a.read(ctx); err != nil {
+		return err
 	}
-	before := d.DeepCopy()
-	if s.edit(&d.Spec.Template); describe(&before.Spec.Template.Spec) == describe(&d.Spec.Template.Spec) {
-		return d.Generation, false, nil
+	switch o := a.object.(type) {
+	case *v1beta1.CloneSet:
+		before := o.DeepCopy()
+		s.edit(&o.Spec.Template)
+		o.Spec.UpdateStrategy.RollingUpdate.Partition = s.partition
+		return a.patch(ctx, before)
+	case *appsv1.Deployment:
+		before := o.DeepCopy()
+		s.edit(&o.Spec.Template)
+		if a.idle = describe(&before.Spec.Template.Spec) == describe(&o.Spec.Template.Spec); a.idle {
+			return nil
+		}
+		// The rule of the webhook, which the demo does not serve.
+		if o.Name == inPlaceName && native.Hold(before, o) != nil {
+			o.Spec.Paused = true
+			o.Annotations[native.HoldKey] = strconv.FormatInt(before.Generation, 10)
+		}
+		return a.patch(ctx, before)
 	}
-	if w.held && native.Hold(before, d) != nil {
-		d.Spec.Paused = true
-		d.Annotations[native.HoldKey] = strconv.FormatInt(before.Generation, 10)
-	}
-	if err := c.Patch(ctx, d, client.MergeFrom(before)); err != nil {
-		return 0, false, fmt.Errorf("change Deployment: %w", err)
-	}
-	return d.Generation, true, nil
+	return nil
 }
 
-func (w deployment) look(ctx context.Context, c client.Client, generation int64) (bool, []screen.Note, error) {
-	d := &appsv1.Deployment{}
-	if err := c.Get(ctx, key(w.name()), d); err != nil {
-		return false, nil, fmt.Errorf("get Deployment: %w", err)
+func (a *actor) patch(ctx context.Context, before client.Object) error {
+	if err := a.client.Patch(ctx, a.object, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("change %s: %w", a.title(), err)
 	}
-	st, want := d.Status, *d.Spec.Replicas
-	done := st.ObservedGeneration >= generation && st.Replicas == want && st.UpdatedReplicas == want &&
-		st.AvailableReplicas == want && !d.Spec.Paused
-	var says []screen.Note
-	var progress controller.Progress
-	switch {
-	case done:
-	case w.held:
-		if json.Unmarshal([]byte(d.Annotations[controller.StatusKey]), &progress) == nil {
-			says = append(says, screen.Note{Code: string(progress.State), Text: progress.Note})
-		}
-	default:
-		for _, c := range st.Conditions {
-			if c.Type == appsv1.DeploymentProgressing {
-				says = append(says, screen.Note{Code: c.Reason, Text: c.Message})
-			}
-		}
+	a.turn, a.generation = a.turn+1, a.object.GetGeneration()
+	return nil
+}
+
+// done reports whether the status of the workload says that the change is complete.
+func (a *actor) done(ctx context.Context) (bool, error) {
+	if err := a.read(ctx); err != nil {
+		return false, err
 	}
-	return done, says, nil
+	switch o := a.object.(type) {
+	case *v1beta1.CloneSet:
+		st, want := o.Status, *o.Spec.Replicas
+		updated := st.ExpectedUpdatedReplicas
+		return st.ObservedGeneration >= a.generation && st.Replicas == want && st.AvailableReplicas == want &&
+			st.UpdatedReplicas >= updated && st.UpdatedAvailableReplicas >= updated, nil
+	case *appsv1.Deployment:
+		st, want := o.Status, *o.Spec.Replicas
+		return st.ObservedGeneration >= a.generation && st.Replicas == want && st.UpdatedReplicas == want &&
+			st.AvailableReplicas == want && !o.Spec.Paused, nil
+	}
+	return false, nil
 }
