@@ -18,6 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/test/rig/critest"
 )
 
 // commands is a runtime that runs commands as a test says.
@@ -228,7 +229,7 @@ func TestHTTP(t *testing.T) {
 
 // The server is that of gRPC itself.
 func TestGRPC(t *testing.T) {
-	port := int32(serveHealth(t, map[string]bool{"good": true, "bad": false}))
+	port := int32(critest.ServeHealth(t, map[string]bool{"good": true, "bad": false}))
 	plain := httptest.NewServer(pages())
 	defer plain.Close()
 	for why, c := range map[string]struct {

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"github.com/kruisekit/kruisekit/test/bench/report"
 )
 
 // clients of scenarios E and F.
@@ -25,12 +23,11 @@ func admission(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	a := &admitted{env: e, n: n, table: e.report.Table(fmt.Sprintf("%d new pods, %d at a time", n, clients),
-		"installed", "p50 ms", "p99 ms", "p99 added ms", "CPU ms/pod")}
-	a.table.Notes = []string{
-		"Creations are dry runs, for which API servers call webhooks alike and which no node sees. A dry run is given a " +
-			"subset of a WorkloadSpread, but takes none: the write that a real one costs is missing.",
-	}
+	a := &admitted{env: e, n: n}
+	// Creations are dry runs, for which API servers call webhooks alike and which no node sees. A dry run is given a
+	// subset of a WorkloadSpread, but takes none: the write that a real one costs is missing.
+	e.report.table(fmt.Sprintf("%d new pods, %d at a time", n, clients),
+		"installed", "p50 ms", "p99 ms", "p99 added ms", "CPU ms/pod")
 	if err := a.measure(ctx, r, "nothing", "web"); err != nil {
 		return err
 	}
@@ -54,7 +51,7 @@ func admission(ctx context.Context, e *env) error {
 	if err := r.idle(ctx, 3*time.Second); err != nil {
 		return err
 	}
-	spread := cloneSet("spread-1", 0, inPlace())
+	spread := cloneSet("spread-1", 0)
 	if err := spread.create(ctx, e.client); err != nil {
 		return err
 	}
@@ -62,7 +59,7 @@ func admission(ctx context.Context, e *env) error {
 	if err := e.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 		return fmt.Errorf("get CloneSet: %w", err)
 	}
-	a.owner = *metav1.NewControllerRef(set, spread.gvk())
+	a.owner = *metav1.NewControllerRef(set, set.GroupVersionKind())
 	if err := a.measure(ctx, r, "20 WorkloadSpreads, 1 matches", "spread-1"); err != nil {
 		return err
 	}
@@ -79,8 +76,7 @@ func admission(ctx context.Context, e *env) error {
 type admitted struct {
 	*env
 
-	n     int
-	table *report.Table
+	n int
 	// base is the 99th percentile where nothing is installed.
 	base time.Duration
 	// owner is the workload that a WorkloadSpread spreads.
@@ -120,13 +116,7 @@ func (a *admitted) measure(ctx context.Context, r *replica, name, app string) er
 	if a.base == 0 {
 		a.base = p99
 	}
-	cpu := ""
-	if r != nil {
-		cpu = fmt.Sprintf("%.2f", float64(ph.used.cpu.Microseconds())/1000/float64(a.n))
-	}
-	cells := []string{name, millis(p50), millis(p99), millis(p99 - a.base), cpu}
-	fmt.Printf("  %v\n", cells)
-	a.table.Add(cells...)
+	a.report.row(name, millis(p50), millis(p99), millis(p99-a.base), perPod(ph.used.cpu, a.n))
 	return nil
 }
 

@@ -12,15 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/controllers"
-	"github.com/kruisekit/kruisekit/test/bench/report"
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
-	"github.com/kruisekit/kruisekit/test/cluster/plane"
 	"github.com/kruisekit/kruisekit/test/cluster/simulated"
 )
 
@@ -29,8 +26,6 @@ const (
 	namespace = "bench"
 	// system is the namespace of the manager.
 	system = "kruise-system"
-	// leaseDuration of simulated nodes, so that their heartbeats are not what is measured.
-	leaseDuration = 200 * time.Second
 )
 
 // env is what a scenario runs on.
@@ -38,15 +33,12 @@ type env struct {
 	programs map[string]string
 	out      string
 	quick    bool
-	report   *report.Scenario
+	report   *report
 
-	dir    string
-	root   string
-	config *rest.Config
-	scheme *runtime.Scheme
-	client client.Client // live
-	plane  *plane.Plane
-	nodes  *simulated.Nodes
+	dir     string
+	config  *rest.Config
+	client  client.Client // live
+	cluster *simulated.Cluster
 	// replicas of the manager that run.
 	replicas []*replica
 }
@@ -91,7 +83,6 @@ func one(ctx context.Context, s scenario, e *env) (err error) {
 	if e.dir, err = os.MkdirTemp("", "kruisekit-bench-"); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
-	e.root = e.programs["root"]
 	defer func() {
 		if err == nil || ctx.Err() != nil {
 			err = errors.Join(err, os.RemoveAll(e.dir))
@@ -100,24 +91,23 @@ func one(ctx context.Context, s scenario, e *env) (err error) {
 		}
 	}()
 	defer func() { err = errors.Join(err, e.stop()) }()
-	if err := e.start(ctx, e.pick(s.quick, s.full), s.flags); err != nil {
+	if err := e.start(ctx, e.pick(s.quick, s.full)); err != nil {
 		return err
 	}
 	return s.run(ctx, e)
 }
 
-func (e *env) start(ctx context.Context, nodes int, flags []string) (err error) {
+func (e *env) start(ctx context.Context, nodes int) (err error) {
 	address, err := outbound(ctx)
 	if err != nil {
 		return err
 	}
-	if e.plane, err = plane.Start(ctx, plane.Config{
-		Dir: filepath.Join(e.dir, "plane"), Programs: e.programs, Controllers: true, Bound: true, APIServerFlags: flags,
-		ControllerFlags: []string{"--node-monitor-grace-period=" + (leaseDuration + time.Minute).String()},
+	if e.cluster, err = simulated.Start(ctx, simulated.Config{
+		Dir: e.dir, Programs: e.programs, Nodes: nodes, MaxGrace: time.Second,
 	}); err != nil {
-		return fmt.Errorf("start control plane: %w", err)
+		return fmt.Errorf("start cluster: %w", err)
 	}
-	if e.config, err = clientcmd.BuildConfigFromFlags("", e.plane.Kubeconfig); err != nil {
+	if e.config, err = clientcmd.BuildConfigFromFlags("", e.cluster.Plane.Kubeconfig); err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
 	e.config.QPS, e.config.WarningHandler = -1, rest.NoWarnings{}
@@ -125,15 +115,8 @@ func (e *env) start(ctx context.Context, nodes int, flags []string) (err error) 
 	if err != nil {
 		return err
 	}
-	e.scheme = options.Scheme
-	if e.client, err = client.New(e.config, client.Options{Scheme: e.scheme}); err != nil {
+	if e.client, err = client.New(e.config, client.Options{Scheme: options.Scheme}); err != nil {
 		return fmt.Errorf("make client: %w", err)
-	}
-	if e.nodes, err = simulated.Start(ctx, simulated.Config{
-		Kwok: e.programs["kwok"], Kubeconfig: e.plane.Kubeconfig, Dir: filepath.Join(e.dir, "kwok"), Nodes: nodes,
-		LeaseDuration: leaseDuration, MaxGrace: time.Second, Bound: true,
-	}); err != nil {
-		return fmt.Errorf("start nodes: %w", err)
 	}
 	return e.install(ctx, address)
 }
@@ -161,7 +144,7 @@ func (e *env) install(ctx context.Context, address string) error {
 	}
 	for _, part := range []string{"crd/both", "webhook", "rbac"} {
 		if err := e.kubectl(ctx, "", "apply", "--server-side", "--force-conflicts",
-			"-k", filepath.Join(e.root, "config", part)); err != nil {
+			"-k", filepath.Join(e.programs["root"], "config", part)); err != nil {
 			return err
 		}
 	}
@@ -186,7 +169,7 @@ ports: [{name: webhook, port: %d, protocol: TCP}]
 
 func (e *env) kubectl(ctx context.Context, stdin string, args ...string) error {
 	var stderr bytes.Buffer
-	args = append([]string{"--kubeconfig", e.plane.Kubeconfig}, args...)
+	args = append([]string{"--kubeconfig", e.cluster.Plane.Kubeconfig}, args...)
 	cmd := exec.CommandContext(ctx, e.programs["kubectl"], args...)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), &stderr
 	if err := cmd.Run(); err != nil {
@@ -200,11 +183,8 @@ func (e *env) stop() error {
 	for _, r := range e.replicas {
 		failures = append(failures, r.stop())
 	}
-	if e.nodes != nil {
-		failures = append(failures, e.nodes.Stop())
-	}
-	if e.plane != nil {
-		failures = append(failures, e.plane.Stop())
+	if e.cluster != nil {
+		failures = append(failures, e.cluster.Stop())
 	}
 	return errors.Join(failures...)
 }

@@ -29,30 +29,28 @@ func evictions(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	// Of each budget, a quarter of the pods is evicted beside those of all others, and a quarter together.
+	// Of each budget, a quarter of the pods is evicted beside those of all others, a quarter together, and some of the
+	// rest.
 	var spread, together, rest []string
-	for i := range podsOfBudget {
-		for budget := range n {
-			switch name := fmt.Sprintf("budget-%d-%d", budget, i); {
-			case i < podsOfBudget/4:
-				spread = append(spread, name)
-			case i >= podsOfBudget/2:
-				rest = append(rest, name)
-			}
+	for i := range n * podsOfBudget {
+		byPod := fmt.Sprintf("budget-%d-%d", i%n, i/n)
+		byBudget := fmt.Sprintf("budget-%d-%d", i/podsOfBudget, i%podsOfBudget)
+		if i/n < podsOfBudget/4 {
+			spread = append(spread, byPod)
+		} else if i/n >= podsOfBudget/2 {
+			rest = append(rest, byPod)
+		}
+		if at := i % podsOfBudget; at >= podsOfBudget/4 && at < podsOfBudget/2 {
+			together = append(together, byBudget)
 		}
 	}
-	for budget := range n {
-		for i := podsOfBudget / 4; i < podsOfBudget/2; i++ {
-			together = append(together, fmt.Sprintf("budget-%d-%d", budget, i))
-		}
-	}
-	if err := p.createFor(ctx, slices.Concat(spread, together, rest), e.nodes.Names()); err != nil {
+	if err := p.createFor(ctx, slices.Concat(spread, together, rest), e.cluster.Nodes); err != nil {
 		return err
 	}
 	if err := r.idle(ctx, 5*time.Second); err != nil {
 		return err
 	}
-	table := e.report.Table(fmt.Sprintf("Evictions, %d at a time, under %d budgets", clients, n),
+	e.report.table(fmt.Sprintf("Evictions, %d at a time, under %d budgets", clients, n),
 		"asked", "evictions", "allowed", "refused", "other errors", "p50 ms", "p99 ms",
 		"CPU ms each", "writes each", "reconciles each")
 	for _, step := range []struct {
@@ -67,8 +65,7 @@ func evictions(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  %v\n", row)
-		table.Add(row...)
+		e.report.row(row...)
 	}
 	return nil
 }

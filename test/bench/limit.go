@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -125,22 +126,13 @@ func (p *plain) write(request func() error) error {
 // each works on the pods, a window of them at a time, and returns how long all took.
 func each(names []string, window int, do func(name string) error) (time.Duration, error) {
 	began := time.Now()
-	errs := make(chan error, len(names))
-	room := make(chan struct{}, window)
+	var group errgroup.Group
+	group.SetLimit(window)
 	for _, name := range names {
-		room <- struct{}{}
-		go func() {
-			defer func() { <-room }()
-			errs <- do(name)
-		}()
+		group.Go(func() error { return do(name) })
 	}
-	var failed error
-	for range names {
-		if err := <-errs; err != nil {
-			failed = err
-		}
-	}
-	return time.Since(began), failed
+	err := group.Wait()
+	return time.Since(began), err
 }
 
 // numbered are names of n pods.
@@ -162,21 +154,16 @@ func (p *plain) create(ctx context.Context, name string) error {
 	}); err != nil {
 		return fmt.Errorf("create pod: %w", err)
 	}
-	if err := p.conditions(ctx, name); err != nil {
-		return err
+	// The conditions that the manager gives a new pod.
+	for _, of := range []string{inPlaceReady, "KruisePodReady"} {
+		if err := p.condition(ctx, name, of, corev1.ConditionTrue); err != nil {
+			return err
+		}
 	}
 	if err := p.patch(ctx, name, normal); err != nil {
 		return err
 	}
 	return p.await(ctx, name, func(s *seen) bool { return s != nil && s.ready })
-}
-
-// conditions are those that the manager gives a new pod.
-func (p *plain) conditions(ctx context.Context, name string) error {
-	if err := p.condition(ctx, name, inPlaceReady, corev1.ConditionTrue); err != nil {
-		return err
-	}
-	return p.condition(ctx, name, "KruisePodReady", corev1.ConditionTrue)
 }
 
 func (p *plain) condition(ctx context.Context, name, of string, status corev1.ConditionStatus) error {

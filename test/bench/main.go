@@ -25,8 +25,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/kruisekit/kruisekit/test/bench/report"
 )
 
 func main() {
@@ -47,9 +45,7 @@ type scenario struct {
 	name, title string
 	// quick and full are how many nodes are simulated.
 	quick, full int
-	// flags of the API server beside its own.
-	flags []string
-	run   func(context.Context, *env) error
+	run         func(context.Context, *env) error
 }
 
 func scenarios() []scenario {
@@ -101,15 +97,21 @@ func run(ctx context.Context, which string) error {
 	if err != nil {
 		return err
 	}
-	r := &report.Report{Machine: machine(ctx), Began: time.Now(), Quick: quick}
+	size := "full"
+	if quick {
+		size = "quick"
+	}
+	r := &report{}
+	r.linef("Run of %s, %s sizes, on %s.", time.Now().UTC().Format("2006-01-02 15:04 MST"), size, machine(ctx))
 	for _, s := range chosen {
 		fmt.Printf("%s: %s\n", strings.ToUpper(s.name), s.title)
-		e := &env{programs: programs, out: out, quick: quick, report: r.Scenario(s.name, s.title)}
+		r.linef("\n## %s: %s", strings.ToUpper(s.name), s.title)
+		e := &env{programs: programs, out: out, quick: quick, report: r}
 		if err := one(ctx, s, e); err != nil {
 			return fmt.Errorf("scenario %s: %w", s.name, err)
 		}
 		// After each, so that a run that is interrupted has shown what it measured.
-		if err := r.Write(out); err != nil {
+		if err := r.write(out); err != nil {
 			return err
 		}
 	}

@@ -71,11 +71,9 @@ func measure(ctx context.Context, of *replica, p phase, step func() error) (phas
 		}
 		p.used.cpu -= before.cpu
 		p.used.writes -= before.writes
-		p.used.reads -= before.reads
 		p.used.passes -= before.passes
 		p.used.conflicts -= before.conflicts
 	}
-	fmt.Printf("  %v\n", p.row())
 	return p, nil
 }
 

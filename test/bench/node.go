@@ -32,7 +32,7 @@ func node(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	name := e.nodes.Names()[0]
+	name := e.cluster.Nodes[0]
 	marker := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker,
 metadata: {name: web, namespace: %s}, spec: {selector: {matchLabels: {probed: "yes"}}, probes: [
 {name: idle, containerName: main, podConditionType: example.com/idle,
@@ -44,7 +44,7 @@ probe: {exec: {command: ["true"]}, periodSeconds: %d}}]}}`, namespace, period)
 	if err := e.populate(ctx, name, engine); err != nil {
 		return err
 	}
-	table := e.report.Table(fmt.Sprintf("The daemon of a node with %d pods", podsOfNode),
+	e.report.table(fmt.Sprintf("The daemon of a node with %d pods", podsOfNode),
 		"probes", "CPU of a core", "RSS MiB", "calls of the runtime per s")
 	daemon, err := e.daemon(ctx, name)
 	if err != nil {
@@ -61,8 +61,7 @@ probe: {exec: {command: ["true"]}, periodSeconds: %d}}]}}`, namespace, period)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  %d probes: %v\n", probes, row)
-		table.Add(append([]string{fmt.Sprint(probes)}, row...)...)
+		e.report.row(append([]string{fmt.Sprint(probes)}, row...)...)
 	}
 	return errors.Join(runtime.err, e.hasProbes(ctx, name))
 }
@@ -116,18 +115,10 @@ func (e *env) populate(ctx context.Context, node string, engine *critest.Runtime
 
 // daemon starts the daemon of a node.
 func (e *env) daemon(ctx context.Context, name string) (*exec.Cmd, error) {
-	log, err := os.Create(filepath.Join(e.dir, "daemon.log"))
-	if err != nil {
-		return nil, fmt.Errorf("make log: %w", err)
-	}
-	defer func() { _ = log.Close() }() // the process has its own
 	cmd := exec.CommandContext(ctx, e.programs["kruise-daemon"], "--socket-dir="+e.dir, "--addr=0",
-		"--kubeconfig="+e.plane.Kubeconfig, "-v=2", "--feature-gates=PodProbeMarkerGate=true")
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "NODE_NAME="+name), log, log
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start daemon: %w", err)
-	}
-	return cmd, nil
+		"--kubeconfig="+e.cluster.Plane.Kubeconfig, "-v=2", "--feature-gates=PodProbeMarkerGate=true")
+	cmd.Env = append(os.Environ(), "NODE_NAME="+name)
+	return cmd, e.launch(cmd, "daemon")
 }
 
 // watchDaemon reports what the daemon takes once what begins has settled.

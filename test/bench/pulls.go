@@ -18,8 +18,8 @@ func pulls(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	nodes := e.nodes.Names()
-	table := e.report.Table(fmt.Sprintf("%d pull jobs on %d nodes", n, len(nodes)), "change", "reconciles", "writes")
+	nodes := e.cluster.Nodes
+	e.report.table(fmt.Sprintf("%d pull jobs on %d nodes", n, len(nodes)), "change", "reconciles", "writes")
 	var texts []string
 	for i := range n {
 		texts = append(texts, pullJob(i))
@@ -49,9 +49,8 @@ func pulls(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		table.Add(step.name, fmt.Sprintf("%.0f", ph.used.passes), fmt.Sprintf("%.0f", ph.used.writes))
+		e.report.row(step.name, fmt.Sprintf("%.0f", ph.used.passes), fmt.Sprintf("%.0f", ph.used.writes))
 	}
-	table.Notes = []string{"Writes include the renewals of the lease of the leader, one every two seconds."}
 	return nil
 }
 
@@ -64,7 +63,8 @@ pullPolicy: {timeoutSeconds: 3600, backoffLimit: 3}, completionPolicy: {type: Al
 // pulled reports an image of a NodeImage as pulled, as the daemon of its node does.
 func (e *env) pulled(ctx context.Context) error {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(advanced("NodeImageList", "").gvk())
+	list.SetAPIVersion(kruiseAPI)
+	list.SetKind("NodeImageList")
 	if err := e.client.List(ctx, list); err != nil {
 		return fmt.Errorf("list NodeImages: %w", err)
 	}

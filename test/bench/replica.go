@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -42,24 +44,18 @@ func (e *env) manage(ctx context.Context, flags ...string) (*replica, error) {
 	r := &replica{
 		name: fmt.Sprintf("manager-%d", len(e.replicas)), base: webhookPort + portsEach*running, ended: make(chan struct{}),
 	}
-	log, err := os.Create(filepath.Join(e.dir, r.name+".log"))
-	if err != nil {
-		return nil, fmt.Errorf("make log: %w", err)
-	}
-	defer func() { _ = log.Close() }() // the process has its own
 	local := func(port int) string { return "127.0.0.1:" + strconv.Itoa(r.base+port) }
 	r.process = exec.CommandContext(ctx, e.programs["kruise-manager"], append([]string{
-		"--kubeconfig=" + e.plane.Kubeconfig, "-v=2", "--feature-gates=" + gates,
+		"--kubeconfig=" + e.cluster.Plane.Kubeconfig, "-v=2", "--feature-gates=" + gates,
 		"--health-probe-addr=" + local(1), "--metrics-addr=" + local(2),
 		"--enable-pprof", "--pprof-addr=" + local(3),
 	}, flags...)...)
 	r.process.Env = append(os.Environ(),
 		"POD_NAMESPACE="+system, "WEBHOOK_PORT="+strconv.Itoa(r.base), "GOMEMLIMIT=900MiB")
-	r.process.Stdout, r.process.Stderr = log, log
 	r.process.Cancel = func() error { return r.process.Process.Signal(syscall.SIGTERM) }
 	r.process.WaitDelay = 30 * time.Second
-	if err := r.process.Start(); err != nil {
-		return nil, fmt.Errorf("start manager: %w", err)
+	if err := e.launch(r.process, r.name); err != nil {
+		return nil, err
 	}
 	go func() {
 		_ = r.process.Wait()
@@ -70,6 +66,20 @@ func (e *env) manage(ctx context.Context, flags ...string) (*replica, error) {
 		_, err := r.get(ctx, 1, "/readyz")
 		return err
 	})
+}
+
+// launch starts a process with a log of its own.
+func (e *env) launch(process *exec.Cmd, name string) error {
+	log, err := os.Create(filepath.Join(e.dir, name+".log"))
+	if err != nil {
+		return fmt.Errorf("make log: %w", err)
+	}
+	defer func() { _ = log.Close() }() // the process has its own
+	process.Stdout, process.Stderr = log, log
+	if err := process.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	return nil
 }
 
 // settled starts a replica and waits until it has written what a new cluster lacks, such as NodeImages.
@@ -141,11 +151,11 @@ func (r *replica) stop() error {
 	if err := r.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop manager: %w", err)
 	}
-	patience := time.NewTimer(r.process.WaitDelay)
-	defer patience.Stop()
+	late, cancel := context.WithTimeout(context.Background(), r.process.WaitDelay)
+	defer cancel()
 	select {
 	case <-r.ended:
-	case <-patience.C:
+	case <-late.Done():
 		_ = r.process.Process.Kill()
 		<-r.ended
 	}
@@ -154,19 +164,15 @@ func (r *replica) stop() error {
 
 // poll calls check until it succeeds, at most for as long as patience lasts.
 func poll(ctx context.Context, patience time.Duration, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil || errors.Is(err, errEnded) {
-			return err
+	var last error
+	again := func(ctx context.Context) (bool, error) {
+		if last = check(ctx); errors.Is(last, errEnded) {
+			return false, last
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w; last: %w", context.Cause(ctx), err)
-		case <-ticker.C:
-		}
+		return last == nil, nil
 	}
+	if err := utilwait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, again); err != nil {
+		return fmt.Errorf("%w; last: %w", err, last)
+	}
+	return nil
 }

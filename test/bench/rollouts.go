@@ -69,18 +69,14 @@ func rollouts(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	table := e.report.Table("One workload, at most "+share+" of its pods unavailable", columns()...)
-	for _, s := range subjects(n, e.pick(n/10, n), len(e.nodes.Names())) {
+	e.report.table("One workload, at most "+share+" of its pods unavailable", columns()...)
+	for _, s := range subjects(n, e.pick(n/10, n), len(e.cluster.Nodes)) {
 		limit := l
 		if s.pods != n { // the limit is of other work
 			limit = limits{}
 		}
-		phases, err := e.rollOut(ctx, r, s, limit)
-		if err != nil {
+		if err := e.rollOut(ctx, r, s, limit); err != nil {
 			return err
-		}
-		for _, p := range phases {
-			table.Add(p.row()...)
 		}
 	}
 	if e.quick {
@@ -90,14 +86,14 @@ func rollouts(ctx context.Context, e *env) error {
 }
 
 // rollOut creates a workload, gives it another image, and has its pods recreated.
-func (e *env) rollOut(ctx context.Context, r *replica, s subject, l limits) (phases []phase, err error) {
+func (e *env) rollOut(ctx context.Context, r *replica, s subject, l limits) (err error) {
 	for which, limit := range l {
 		p := phase{
 			name: s.kind + " " + []string{"create", "in place", "recreate"}[which], pods: s.pods,
 			limit: limit.wall, limitCPU: limit.cpu,
 		}
 		by := r
-		if s.group == "apps" { // of Kubernetes
+		if s.kind == "Deployment" { // of Kubernetes
 			by = nil
 		}
 		if which == 1 && by == nil || which == 2 && s.only {
@@ -105,7 +101,7 @@ func (e *env) rollOut(ctx context.Context, r *replica, s subject, l limits) (pha
 		}
 		if by != nil {
 			if err := by.idle(ctx, 2*time.Second); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		step := func() (err error) {
@@ -124,25 +120,21 @@ func (e *env) rollOut(ctx context.Context, r *replica, s subject, l limits) (pha
 			err = step()
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		phases = append(phases, p)
+		e.report.row(p.row()...)
 	}
-	return phases, s.delete(ctx, e.client)
+	return s.delete(ctx, e.client)
 }
 
 // sizes shows how the cost of a pod grows with its set.
 func (e *env) sizes(ctx context.Context, r *replica) error {
-	table := e.report.Table("The cost of a pod as its CloneSet grows", columns()...)
+	e.report.table("The cost of a pod as its CloneSet grows", columns()...)
 	for _, n := range []int{100, 500, 2000} {
-		s := cloneSet(fmt.Sprintf("sized-%d", n), n, inPlace())
+		s := cloneSet(fmt.Sprintf("sized-%d", n), n)
 		s.only = true
-		phases, err := e.rollOut(ctx, r, s, limits{})
-		if err != nil {
+		if err := e.rollOut(ctx, r, s, limits{}); err != nil {
 			return err
-		}
-		for _, p := range phases {
-			table.Add(p.row()...)
 		}
 	}
 	return nil
@@ -154,8 +146,8 @@ func (e *env) step(ctx context.Context, s subject, which int) error {
 	case 0:
 		return s.create(ctx, e.client)
 	case 1:
-		return s.change(ctx, e.client, map[string]any{"image": "registry.example.com/shop/web:2"})
+		return s.change(ctx, e.client, "image", "registry.example.com/shop/web:2")
 	default:
-		return s.change(ctx, e.client, map[string]any{"env": []any{map[string]any{"name": "LEVEL", "value": "debug"}}})
+		return s.change(ctx, e.client, "env", []any{map[string]any{"name": "LEVEL", "value": "debug"}})
 	}
 }

@@ -10,128 +10,99 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kruisekit/kruisekit/api/kruise"
+	"sigs.k8s.io/yaml"
 )
 
 // subject is a workload that is rolled out.
 type subject struct {
-	group, version, kind, name string
-	// spec is what it has beside template and selector.
-	spec map[string]any
-	// template is where the template is.
-	template []string
+	api, kind, name string
+	// spec is the object but for its metadata.
+	spec string
+	// template is the path of the template.
+	template string
 	// updated and ready are the fields of the status that count pods of the new template, and those that are available.
 	updated, ready string
 	// pods is how many it has.
 	pods int
 	// only says that its pods are not recreated, to save time.
 	only bool
-	// gated says that its template has the readiness gate of updates in place, which a StatefulSet needs.
-	gated bool
 }
 
-func advanced(kind, name string) subject {
+const kruiseAPI = "apps.kruise.io/v1beta1"
+
+// subjectOf returns a workload of n pods. The fields are those of its spec but for the selector and the template.
+func subjectOf(kind, name string, n int, fields string) subject {
 	return subject{
-		group: "apps.kruise.io", version: "v1beta1", kind: kind, name: name, template: []string{"spec", "template"},
+		api: kruiseAPI, kind: kind, name: name, pods: n, only: true, template: "/spec/template",
 		updated: "updatedReplicas", ready: "updatedAvailableReplicas",
+		spec: fmt.Sprintf(`{spec: {selector: {matchLabels: {app: %s}}, template: %s, %s}}`, name, podTemplate(name), fields),
 	}
 }
 
-func cloneSet(name string, n int, strategy map[string]any) subject {
-	s := advanced("CloneSet", name)
-	s.pods, s.spec = n, map[string]any{"replicas": int64(n), "updateStrategy": strategy}
+// inPlace is how workloads update their pods.
+const inPlace = `podUpdatePolicy: InPlaceIfPossible, maxUnavailable: ` + share
+
+func cloneSet(name string, n int) subject {
+	s := subjectOf("CloneSet", name, n,
+		fmt.Sprintf(`replicas: %d, updateStrategy: {type: RollingUpdate, rollingUpdate: {%s}}`, n, inPlace))
+	s.only = false
 	return s
 }
 
 // subjects are the workloads of scenario A: first a CloneSet of n pods, and a Deployment beside it. The others have
 // fewer pods where the benchmark is small, and a DaemonSet one on each node.
 func subjects(n, others, nodes int) []subject {
-	rolling := map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": share}
-	deployment := subject{
-		group: "apps", version: "v1", kind: "Deployment", name: "plain-web", pods: n, template: []string{"spec", "template"},
-		updated: "updatedReplicas", ready: "availableReplicas",
-		spec: map[string]any{"replicas": int64(n), "strategy": map[string]any{
-			"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": share, "maxSurge": int64(0)},
-		}},
-	}
-	ordinals := advanced("StatefulSet", "db")
-	ordinals.pods, ordinals.only, ordinals.gated = others, true, true
-	ordinals.spec = map[string]any{
-		"replicas": int64(others), "serviceName": "db", "podManagementPolicy": "Parallel",
-		"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": rolling},
-	}
-	daemons := advanced("DaemonSet", "agent")
-	daemons.pods, daemons.only = nodes, true
+	deployment := subjectOf("Deployment", "plain-web", n, fmt.Sprintf(
+		`replicas: %d, strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: %s, maxSurge: 0}}`, n, share))
+	deployment.api, deployment.ready, deployment.only = "apps/v1", "availableReplicas", false
+	ordinals := subjectOf("StatefulSet", "db", others, fmt.Sprintf(`replicas: %d, serviceName: db,
+podManagementPolicy: Parallel, updateStrategy: {type: RollingUpdate, rollingUpdate: {%s}}`, others, inPlace))
+	// A StatefulSet needs the readiness gate of updates in place in its template.
+	ordinals.spec = strings.Replace(ordinals.spec, "containers:",
+		"readinessGates: [{conditionType: "+inPlaceReady+"}], containers:", 1)
+	daemons := subjectOf("DaemonSet", "agent", nodes, `updateStrategy: {type: RollingUpdate, rollingUpdate: {
+rollingUpdateType: InPlaceIfPossible, maxUnavailable: `+share+`}}`)
 	daemons.updated, daemons.ready = "updatedNumberScheduled", "numberAvailable"
-	daemons.spec = map[string]any{"updateStrategy": map[string]any{
-		"type":          "RollingUpdate",
-		"rollingUpdate": map[string]any{"rollingUpdateType": "InPlaceIfPossible", "maxUnavailable": share},
-	}}
-	return []subject{cloneSet("web", n, inPlace()), deployment, ordinals, daemons, united(others)}
+	return []subject{cloneSet("web", n), deployment, ordinals, daemons, united(others)}
 }
 
 // united is a UnitedDeployment of 10 subsets.
 func united(n int) subject {
-	s := advanced("UnitedDeployment", "zoned")
-	s.pods, s.only = n, true
-	s.updated, s.ready = "updatedReplicas", "updatedReadyReplicas"
-	s.template = []string{"spec", "template", "cloneSetTemplate", "spec", "template"}
-	labels := map[string]any{"app": s.name}
-	var parts []any
+	var parts []string
 	for i := range 10 {
-		parts = append(parts, map[string]any{"name": fmt.Sprintf("part-%d", i)})
+		parts = append(parts, fmt.Sprintf("{name: part-%d}", i))
 	}
-	s.spec = map[string]any{
-		"replicas": int64(n), "topology": map[string]any{"subsets": parts},
-		"template": map[string]any{"cloneSetTemplate": map[string]any{
-			"metadata": map[string]any{"labels": labels},
-			"spec":     map[string]any{"selector": map[string]any{"matchLabels": labels}, "updateStrategy": inPlace()},
-		}},
-	}
+	s := subjectOf("UnitedDeployment", "zoned", n, "")
+	s.updated, s.ready = "updatedReplicas", "updatedReadyReplicas"
+	s.template = "/spec/template/cloneSetTemplate/spec/template"
+	s.spec = fmt.Sprintf(`{spec: {replicas: %d, selector: {matchLabels: {app: %[2]s}}, topology: {subsets: [%s]},
+template: {cloneSetTemplate: {metadata: {labels: {app: %[2]s}}, spec: {selector: {matchLabels: {app: %[2]s}},
+updateStrategy: {type: RollingUpdate, rollingUpdate: {%s}}, template: %s}}}}}`,
+		n, s.name, strings.Join(parts, ", "), inPlace, podTemplate(s.name))
 	return s
 }
 
 // podTemplate is that of an ordinary service.
-func podTemplate(app string) corev1.PodTemplateSpec {
-	var t corev1.PodTemplateSpec
-	t.Labels = map[string]string{"app": app}
-	grace := int64(1)
-	t.Spec.TerminationGracePeriodSeconds = &grace
-	t.Spec.Containers = []corev1.Container{{
-		Name: "main", Image: "registry.example.com/shop/web:1",
-		Env:   []corev1.EnvVar{{Name: "LEVEL", Value: "info"}, {Name: "REGION", Value: "north"}},
-		Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
-	}}
-	return t
+func podTemplate(app string) string {
+	return `{metadata: {labels: {app: ` + app + `}}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: main,
+image: "registry.example.com/shop/web:1", env: [{name: LEVEL, value: info}, {name: REGION, value: north}],
+ports: [{name: http, containerPort: 8080}]}]}}`
 }
 
 // podNamed is a pod of the template.
 func podNamed(name, app string) *corev1.Pod {
-	template := podTemplate(app)
-	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod := &corev1.Pod{}
+	_ = yaml.Unmarshal([]byte(podTemplate(app)), pod) // the text is constant
 	pod.Name = name
 	return pod
 }
 
-// inPlace is the strategy of CloneSets.
-func inPlace() map[string]any {
-	return map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{
-		"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": share,
-	}}
-}
-
-func (s subject) gvk() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: s.group, Version: s.version, Kind: s.kind}
-}
-
 func (s subject) empty() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(s.gvk())
+	object.SetAPIVersion(s.api)
+	object.SetKind(s.kind)
 	object.SetNamespace(namespace)
 	object.SetName(s.name)
 	return object
@@ -139,21 +110,8 @@ func (s subject) empty() *unstructured.Unstructured {
 
 func (s subject) create(ctx context.Context, c client.Client) error {
 	object := s.empty()
-	object.Object["spec"] = runtime.DeepCopyJSON(s.spec)
-	template := podTemplate(s.name)
-	if s.gated {
-		template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
-	if err != nil {
-		return fmt.Errorf("encode template: %w", err)
-	}
-	selector := map[string]any{"matchLabels": map[string]any{"app": s.name}}
-	if err := unstructured.SetNestedMap(object.Object, selector, "spec", "selector"); err != nil {
-		return fmt.Errorf("set selector: %w", err)
-	}
-	if err := unstructured.SetNestedMap(object.Object, content, s.template...); err != nil {
-		return fmt.Errorf("set template: %w", err)
+	if err := yaml.Unmarshal([]byte(s.spec), &object.Object); err != nil {
+		return fmt.Errorf("read %s: %w", s.kind, err)
 	}
 	if err := c.Create(ctx, object); err != nil {
 		return fmt.Errorf("create %s: %w", s.kind, err)
@@ -161,16 +119,11 @@ func (s subject) create(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// change merges a change into the containers of the template, by a patch of the one container.
-func (s subject) change(ctx context.Context, c client.Client, container map[string]any) error {
-	path := "/" + strings.Join(s.template, "/")
-	var operations []map[string]any
-	for field, value := range container {
-		operations = append(operations, map[string]any{
-			"op": "add", "path": path + "/spec/containers/0/" + field, "value": value,
-		})
-	}
-	data, err := json.Marshal(operations)
+// change sets a field of the container of the template.
+func (s subject) change(ctx context.Context, c client.Client, field string, value any) error {
+	data, err := json.Marshal([]map[string]any{{
+		"op": "add", "path": s.template + "/spec/containers/0/" + field, "value": value,
+	}})
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
@@ -180,15 +133,7 @@ func (s subject) change(ctx context.Context, c client.Client, container map[stri
 	return nil
 }
 
-// done reports how many pods have the current template and are available.
-func (s subject) done(ctx context.Context, c client.Client) (int, error) {
-	object := s.empty()
-	if err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.name}, object); err != nil {
-		return 0, fmt.Errorf("get %s: %w", s.kind, err)
-	}
-	return s.count(object), nil
-}
-
+// count returns how many pods have the current template and are available.
 func (s subject) count(object *unstructured.Unstructured) int {
 	field := func(name string) int64 {
 		n, _, _ := unstructured.NestedInt64(object.Object, "status", name)
@@ -200,14 +145,14 @@ func (s subject) count(object *unstructured.Unstructured) int {
 	return int(min(field(s.updated), field(s.ready)))
 }
 
-// await returns when n pods are done, and what it saw on the way, by the second.
+// await returns when n pods are done.
 func (s subject) await(ctx context.Context, c client.Client, n int) error {
 	return poll(ctx, 20*time.Minute, func(ctx context.Context) error {
-		done, err := s.done(ctx, c)
-		if err != nil {
-			return err
+		object := s.empty()
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return fmt.Errorf("get %s: %w", s.kind, err)
 		}
-		if done < n {
+		if done := s.count(object); done < n {
 			return fmt.Errorf("%d of %d pods", done, n)
 		}
 		return nil

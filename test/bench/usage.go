@@ -20,8 +20,8 @@ type usage struct {
 	cpu time.Duration
 	// rss is the resident memory now, peak the most there was, in bytes.
 	rss, peak int64
-	// writes and reads are requests to the API server, passes are reconciles.
-	writes, reads, conflicts, passes float64
+	// writes are requests to the API server, passes are reconciles.
+	writes, conflicts, passes float64
 }
 
 // tick is the unit of CPU times in /proc on Linux.
@@ -74,14 +74,11 @@ func (r *replica) used(ctx context.Context) (u usage, err error) {
 	}
 	u.at = time.Now()
 	for _, s := range samples(body, "rest_client_requests_total") {
-		switch {
-		case s.labels["method"] == "GET":
-			u.reads += s.value
-		case s.labels["code"] == "409":
+		if s.labels["method"] != "GET" {
+			u.writes += s.value
+		}
+		if s.labels["code"] == "409" {
 			u.conflicts += s.value
-			u.writes += s.value
-		default:
-			u.writes += s.value
 		}
 	}
 	for _, s := range samples(body, "controller_runtime_reconcile_total") {
@@ -122,7 +119,7 @@ func samples(text []byte, metric string) (all []sample) {
 }
 
 // machine describes where and of what the figures are.
-func machine(ctx context.Context) []string {
+func machine(ctx context.Context) string {
 	first := func(file, key string) string {
 		text, _ := os.ReadFile(file)
 		_, after, _ := strings.Cut(string(text), key)
@@ -130,9 +127,7 @@ func machine(ctx context.Context) []string {
 		return strings.TrimSpace(line)
 	}
 	commit, _ := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
-	return []string{
-		fmt.Sprintf("%d cores of %s, %s memory, %s", runtime.NumCPU(), first("/proc/cpuinfo", "model name"),
-			first("/proc/meminfo", "MemTotal"), first("/proc/version", "Linux version")),
-		runtime.Version() + ", commit " + strings.TrimSpace(string(commit)),
-	}
+	return fmt.Sprintf("%d cores of %s, %s memory, %s; %s, commit %s", runtime.NumCPU(),
+		first("/proc/cpuinfo", "model name"), first("/proc/meminfo", "MemTotal"), first("/proc/version", "Linux version"),
+		runtime.Version(), bytes.TrimSpace(commit))
 }

@@ -38,7 +38,7 @@ type Cluster struct {
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	o = o.withDefaults()
-	ctx, cancel := context.WithTimeout(t.Context(), o.Timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	programs, err := binaries.Open()
 	if err != nil {

@@ -15,9 +15,9 @@
 //		...
 //	}
 //
-// The control plane is shared by all test processes that run at the same time, and outlives them by some seconds. A run
-// of a whole level holds it with [Hold] from the beginning to the end. Each CRD is installed once, and namespaces stay
-// when their tests end: the control plane is thrown away as a whole.
+// The control plane is shared by all tests of a process, and dies with it. A run of a whole level shares one between
+// its processes, see [Hold]. CRDs are installed once, and namespaces stay when their tests end: the control plane is
+// thrown away as a whole.
 //
 // Hence a test keeps to a namespace of its own: managers get cache.Options.DefaultNamespaces, and cluster-wide objects
 // unique names or a label to select them by. A test that cannot live with others, such as that of a conversion webhook,

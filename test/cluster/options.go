@@ -1,10 +1,6 @@
 package cluster
 
-import (
-	"time"
-
-	"k8s.io/apimachinery/pkg/runtime"
-)
+import "k8s.io/apimachinery/pkg/runtime"
 
 // Level says how much of a cluster there is.
 type Level string
@@ -33,8 +29,6 @@ type Options struct {
 	Nodes int
 	// APIServerFlags are added to those of kube-apiserver. For private planes alone.
 	APIServerFlags []string
-	// Timeout bounds the start. Defaults to 5 minutes: the machine may be busy with compiling.
-	Timeout time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -43,9 +37,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Nodes == 0 {
 		o.Nodes = 3
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Minute
 	}
 	return o
 }

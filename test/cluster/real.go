@@ -19,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/flock"
-	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 )
 
@@ -33,7 +32,7 @@ const stopping = 2 * time.Minute
 // attach uses the cluster of real nodes that is up, or starts it.
 func attach(ctx context.Context, t testing.TB, programs binaries.Cache) (string, error) {
 	t.Helper()
-	config, err := launch.RealNodes(programs)
+	config, err := nodes.OfMachine(programs)
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +118,7 @@ func stopUnused(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config, err := launch.RealNodes(programs)
+	config, err := nodes.OfMachine(programs)
 	if err != nil {
 		return nil // without its programs no test has started it
 	}
@@ -161,7 +160,7 @@ func (c *Cluster) real(t testing.TB) nodes.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := launch.RealNodes(programs)
+	config, err := nodes.OfMachine(programs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"testing"
 	"time"
+
+	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 )
 
 // Registry gives all nodes a registry of the test's own. It has what Push pushes, and answers as the test wants: serve
@@ -15,11 +17,11 @@ import (
 func (c *Cluster) Registry(t testing.TB, serve func(well http.Handler) http.Handler) (host string) {
 	t.Helper()
 	config := c.real(t)
-	pushed, err := url.Parse(config.Network.RegistryURL())
+	pushed, err := url.Parse(nodes.RegistryURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(config.Network.Host, "0"))
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(nodes.Host, "0"))
 	if err != nil {
 		t.Fatalf("listen as a registry: %v", err)
 	}

@@ -7,22 +7,20 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
-	"github.com/kruisekit/kruisekit/test/cluster/internal/keeper"
-	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
+	"github.com/kruisekit/kruisekit/test/cluster/internal/process"
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
+	"github.com/kruisekit/kruisekit/test/cluster/simulated"
 )
 
-// sharing stands on locks and session leaders that are tried on Linux only.
-const sharing = runtime.GOOS == "linux"
-
-// linger is how long a shared control plane outlives its last user: packages of one `go test ./...` may follow each
-// other.
-const linger = 10 * time.Second
+// SharedVariable names the environment variable with the kubeconfig of the control plane that a run of several test
+// processes shares. See Hold.
+const SharedVariable = "KRUISEKIT_SHARED_PLANE"
 
 // missing skips the test where the level cannot run, and fails it on other errors or where the level is required.
 func missing(t testing.TB, err error) {
@@ -34,117 +32,134 @@ func missing(t testing.TB, err error) {
 	t.Fatalf("no test cluster: %v", err)
 }
 
+// Programs returns the paths of the programs of a subset, for a test that runs them in the cluster. Without them the
+// test is skipped, or fails where KRUISEKIT_REQUIRE_CLUSTER=1.
+func (*Cluster) Programs(t testing.TB, s binaries.Subset) map[string]string {
+	t.Helper()
+	programs, err := binaries.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := programs.Paths(s)
+	if err != nil {
+		missing(t, err)
+	}
+	return paths
+}
+
 // start returns the kubeconfig of a cluster of the wanted level, and the URL of etcd where the control plane is
 // private.
 func start(ctx context.Context, t testing.TB, programs binaries.Cache, o Options) (kubeconfig, etcd string, err error) {
 	t.Helper()
-	if len(o.APIServerFlags) > 0 && !o.Private {
-		return "", "", errors.New("only a private control plane can have flags of its own")
-	}
-	switch o.Level {
-	case ControlPlane:
-		assets, err := programs.Assets()
-		if err != nil {
-			return "", "", err
-		}
-		if o.Private || !sharing {
-			return private(ctx, t, plane.Config{Programs: assets, APIServerFlags: o.APIServerFlags})
-		}
-		kubeconfig, err = shared(ctx, t, programs, launch.SharedDir(programs, assets))
-		return kubeconfig, "", err
-	case Simulated:
-		kubeconfig, err = simulate(ctx, t, programs, o)
-	case Real:
+	switch {
+	case len(o.APIServerFlags) > 0 && !o.Private:
+		err = errors.New("only a private control plane can have flags of its own")
+	case o.Level == Real:
 		kubeconfig, err = attach(ctx, t, programs)
+	case o.Level == Simulated:
+		kubeconfig, err = simulate(ctx, t, programs, o)
+	case o.Private || runtime.GOOS != "linux": // elsewhere programs do not die with the test process
+		return private(ctx, t, programs, o)
+	case os.Getenv(SharedVariable) != "":
+		kubeconfig = os.Getenv(SharedVariable)
 	default:
-		err = fmt.Errorf("unknown level %q", o.Level)
+		kubeconfig, err = ofProcess()
 	}
 	return kubeconfig, "", err
 }
 
-func shared(ctx context.Context, t testing.TB, programs binaries.Cache, dir string) (string, error) {
-	t.Helper()
-	lease, err := lease(ctx, programs, dir)
-	if err != nil {
-		return "", err
-	}
-	t.Cleanup(lease.Release)
-	return lease.Kubeconfig, nil
-}
+// ofProcess starts the control plane that the tests of this process share. It dies with the process.
+//
+//nolint:gochecknoglobals // one for the process
+var ofProcess = sync.OnceValues(func() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	kubeconfig, _, err := Hold(ctx)
+	return kubeconfig, err
+})
 
-func lease(ctx context.Context, programs binaries.Cache, dir string) (*keeper.Lease, error) {
-	return launch.Attach(ctx, launch.Request{Dir: dir, Idle: linger}, func() (string, error) {
-		return launch.Executable(ctx, programs, dir)
-	})
-}
-
-// Hold starts the shared control plane, if it does not run, and keeps it until release: for a run of many packages,
-// which are compiled in between for longer than an unused control plane lives. It returns [binaries.ErrMissing] without
-// the programs, and does nothing where control planes are not shared.
-func Hold(ctx context.Context) (release func(), err error) {
-	if !sharing {
-		return func() {}, nil
-	}
+// Hold starts a control plane that lives until release, or until this process ends. A run of many packages passes its
+// kubeconfig to the test processes in SharedVariable. The error is [binaries.ErrMissing] without the programs.
+func Hold(ctx context.Context) (kubeconfig string, release func() error, err error) {
 	programs, err := binaries.Open()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	assets, err := programs.Assets()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	lease, err := lease(ctx, programs, launch.SharedDir(programs, assets))
+	dir := programs.State("planes")
+	clearEnded(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	if dir, err = os.MkdirTemp(dir, "plane-"); err != nil {
+		return "", nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	p, err := plane.Start(ctx, plane.Config{Dir: dir, Programs: assets, Bound: true})
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return lease.Release, nil
+	return p.Kubeconfig, func() error { return errors.Join(p.Stop(), os.RemoveAll(dir)) }, nil
 }
 
-func private(ctx context.Context, t testing.TB, config plane.Config) (kubeconfig, etcd string, err error) {
+// clearEnded removes the state of control planes that have died with their process.
+func clearEnded(dir string) {
+	all, _ := filepath.Glob(filepath.Join(dir, "*")) // the pattern is valid
+	for _, one := range all {
+		records, err := process.Records(plane.RecordDir(one))
+		ended := err == nil && len(records) > 0 // a new one has no records yet
+		for _, r := range records {
+			ended = ended && !r.Alive()
+		}
+		if ended {
+			_ = os.RemoveAll(one) // what another process removes at the same time is gone
+		}
+	}
+}
+
+func private(
+	ctx context.Context, t testing.TB, programs binaries.Cache, o Options,
+) (kubeconfig, etcd string, err error) {
 	t.Helper()
-	p, err := privatePlane(ctx, t, config)
+	assets, err := programs.Assets()
 	if err != nil {
 		return "", "", err
 	}
-	return p.Kubeconfig, p.Etcd, nil
-}
-
-func privatePlane(ctx context.Context, t testing.TB, config plane.Config) (*plane.Plane, error) {
-	t.Helper()
-	config.Dir, config.Bound = filepath.Join(t.TempDir(), "plane"), true
-	p, err := plane.Start(ctx, config)
+	p, err := plane.Start(ctx, plane.Config{
+		Dir: filepath.Join(t.TempDir(), "plane"), Programs: assets, Bound: true, APIServerFlags: o.APIServerFlags,
+	})
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
 	t.Cleanup(func() {
 		if err := p.Stop(); err != nil {
 			t.Errorf("stop the control plane: %v", err)
 		}
 	})
-	return p, nil
+	return p.Kubeconfig, p.Etcd, nil
 }
 
 func simulate(ctx context.Context, t testing.TB, programs binaries.Cache, o Options) (string, error) {
 	t.Helper()
-	config, err := launch.SimulatedPlane(programs)
+	paths, err := programs.Paths(binaries.Simulated)
 	if err != nil {
 		return "", err
 	}
-	config.APIServerFlags = o.APIServerFlags
-	p, err := privatePlane(ctx, t, config)
-	if err != nil {
-		return "", err
-	}
-	added, err := launch.Simulate(ctx, p, launch.Simulation{
-		Kwok: config.Programs["kwok"], Dir: filepath.Dir(p.Kubeconfig), Nodes: o.Nodes,
+	c, err := simulated.Start(ctx, simulated.Config{
+		Dir: t.TempDir(), Programs: paths, Nodes: o.Nodes, APIServerFlags: o.APIServerFlags,
 	})
 	if err != nil {
 		return "", err
 	}
 	t.Cleanup(func() {
-		if err := added.Stop(); err != nil {
-			t.Errorf("stop the simulated nodes: %v", err)
+		if err := c.Stop(); err != nil {
+			t.Errorf("stop the simulated cluster: %v", err)
 		}
 	})
-	return p.Kubeconfig, nil
+	return c.Plane.Kubeconfig, nil
 }
+
+// startTimeout bounds a start: the machine may be busy with compiling.
+const startTimeout = 5 * time.Minute

@@ -3,6 +3,7 @@
 package containerd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,16 +11,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
-	"github.com/kruisekit/kruisekit/test/cluster/packages"
 )
 
 // eventually bounds what is to happen soon. It is long because the machine may be busy.
@@ -90,15 +91,11 @@ func findPrograms() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("containerd needs root: %w", nodes.ErrUnavailable)
+	config, err := nodes.OfMachine(cache)
+	if err != nil {
+		return nil, err
 	}
-	for _, program := range []string{"nsenter", "setpriv", "mount", packages.Busybox} {
-		if _, err := exec.LookPath(program); err != nil {
-			return nil, fmt.Errorf("%s is not installed: %w", program, nodes.ErrUnavailable)
-		}
-	}
-	return cache.Paths(binaries.Nodes)
+	return config.Programs, config.Check()
 }
 
 // Start starts a node that pulls all images from a registry.
@@ -148,20 +145,13 @@ func Start(t *testing.T, programs map[string]string, registryURL string) *Node {
 // await waits until a check returns nil.
 func (*Node) await(t *testing.T, check func() error) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(eventually)
-	defer limit.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatal(err)
-		}
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, eventually, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		}); err != nil {
+		t.Fatal(last)
 	}
 }
 
@@ -231,32 +221,9 @@ func (n *Node) down(t *testing.T) {
 	if err := os.RemoveAll(n.dir); err != nil {
 		t.Error(err)
 	}
-	n.removeCgroups(t)
-}
-
-// removeCgroups removes the node's cgroups, which are empty, from the deepest up.
-func (n *Node) removeCgroups(t *testing.T) {
-	t.Helper()
-	var roots []string
-	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-		found, err := filepath.Glob(pattern + n.Cgroup)
-		if err != nil {
-			t.Error(err)
-		}
-		roots = append(roots, found...)
-	}
-	for _, root := range roots {
-		var dirs []string
-		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				dirs = append(dirs, path)
-			}
-			return nil
-		})
-		for _, dir := range slices.Backward(dirs) {
-			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Error(err)
-			}
-		}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), eventually)
+	defer cancel()
+	if err := nodes.RemoveCgroups(ctx, n.Cgroup); err != nil {
+		t.Error(err)
 	}
 }

@@ -69,9 +69,10 @@ func (k *Kubelet) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	switch {
-	case k.Start > 0 && pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp.After(k.now().Time):
-		return ctrl.Result{RequeueAfter: pod.DeletionTimestamp.Sub(k.now().Time)}, nil
 	case pod.DeletionTimestamp != nil:
+		if left := pod.DeletionTimestamp.Sub(k.now().Time); k.Start > 0 && left > 0 {
+			return ctrl.Result{RequeueAfter: left}, nil
+		}
 		err := k.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	case pod.Spec.NodeName == "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName:

@@ -131,39 +131,11 @@ func (c Cache) Assets() (map[string]string, error) {
 	if dir == "" {
 		return c.Paths(ControlPlane)
 	}
-	names, err := Programs(ControlPlane)
+	paths, err := assetsIn(dir)
 	if err != nil {
-		return nil, err
-	}
-	paths := make(map[string]string, len(names))
-	for _, name := range names {
-		paths[name] = filepath.Join(dir, name+exeSuffix())
-		if _, err := os.Stat(paths[name]); err != nil {
-			return nil, fmt.Errorf("find %s in KUBEBUILDER_ASSETS: %w", name, err)
-		}
+		return nil, fmt.Errorf("find the programs in KUBEBUILDER_ASSETS: %w", err)
 	}
 	return paths, nil
-}
-
-// SearchPath lists the directories of the programs in a subset, in the form of $PATH.
-func (c Cache) SearchPath(s Subset) (string, error) {
-	paths, err := c.Paths(s)
-	if err != nil {
-		return "", err
-	}
-	names, err := Programs(s)
-	if err != nil {
-		return "", err
-	}
-	var dirs []string
-	seen := map[string]bool{}
-	for _, name := range names {
-		if dir := filepath.Dir(paths[name]); !seen[dir] {
-			seen[dir] = true
-			dirs = append(dirs, dir)
-		}
-	}
-	return strings.Join(dirs, string(os.PathListSeparator)), nil
 }
 
 // target is where a program is or will be.
@@ -176,7 +148,7 @@ func (c Cache) target(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(c.Dir, "bin", c.directory(p, key), name+exeSuffix()), nil
+	return filepath.Join(c.Dir, "bin", c.directory(p, key), name), nil
 }
 
 // directory is the name of what is made of a module.
@@ -185,13 +157,6 @@ func (c Cache) directory(p program, key string) string {
 		return p.module + "-" + c.Kubernetes + "-" + key
 	}
 	return p.module + "-" + key
-}
-
-func exeSuffix() string {
-	if runtime.GOOS == "windows" {
-		return ".exe"
-	}
-	return ""
 }
 
 // key digests the versions, the tags and the sources that a program is built from. It covers the go.mod and go.sum of

@@ -142,7 +142,7 @@ func (p program) executable() string {
 	if base := path.Base(dir); majorVersion.MatchString(base) {
 		dir = path.Dir(dir)
 	}
-	return path.Base(dir) + exeSuffix()
+	return path.Base(dir)
 }
 
 // buildTags are those of a build on this machine: runc gets no seccomp for want of libseccomp.

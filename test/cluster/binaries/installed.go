@@ -20,56 +20,33 @@ const AssetsVariable = "KUBEBUILDER_ASSETS"
 
 // Installed returns the paths of programs that are on this machine already: in $KUBEBUILDER_ASSETS, where setup-envtest
 // stores them, or where [Cache.Download] does. Only a kube-apiserver of the pinned minor version or the next one
-// counts, because the controllers are built in the pinned version. A kube-controller-manager in the search path counts
-// if the kube-apiserver, installed or built, serves its version. The map is empty where there is none.
+// counts, because the controllers are built in the pinned version. The map is empty where there is none.
 func (c Cache) Installed(ctx context.Context) map[string]string {
-	found := map[string]string{}
 	pinned, err := c.KubernetesVersion()
 	if err != nil {
-		return found
+		return map[string]string{}
 	}
-	server := pinned
-	for _, dir := range append(assetDirs(), c.downloaded()...) {
+	for _, dir := range c.assetDirs() {
 		paths, err := assetsIn(dir)
-		if err != nil {
-			continue
-		}
-		if v := versionOf(ctx, paths["kube-apiserver"]); serves(pinned, v) {
-			found, server = paths, v
-			break
+		if err == nil && serves(pinned, versionOf(ctx, paths["kube-apiserver"])) {
+			return paths
 		}
 	}
-	const manager = "kube-controller-manager"
-	if path, err := exec.LookPath(manager); err == nil && serves(versionOf(ctx, path), server) {
-		found[manager] = path
-	}
-	return found
-}
-
-// downloaded are the directories of [Cache.Download].
-func (c Cache) downloaded() []string {
-	dirs, err := filepath.Glob(filepath.Join(c.downloads(), "*-"+runtime.GOOS+"-"+runtime.GOARCH))
-	if err != nil {
-		return nil
-	}
-	return dirs
+	return map[string]string{}
 }
 
 // assetDirs are the directories that may have the programs, the newest version first.
-func assetDirs() []string {
+func (c Cache) assetDirs() []string {
 	if dir := os.Getenv(AssetsVariable); dir != "" {
 		return []string{dir} // the user's choice
 	}
-	store, err := envtest.SetupEnvtestDefaultBinaryAssetsDirectory()
-	if err != nil {
-		return nil
+	var dirs []string
+	store, _ := envtest.SetupEnvtestDefaultBinaryAssetsDirectory() // without a home there is none
+	for _, root := range []string{store, c.downloads()} {
+		found, _ := filepath.Glob(filepath.Join(root, "*-"+runtime.GOOS+"-"+runtime.GOARCH)) // the pattern is valid
+		slices.Reverse(found)
+		dirs = append(dirs, found...)
 	}
-	dirs, err := filepath.Glob(filepath.Join(store, "*-"+runtime.GOOS+"-"+runtime.GOARCH))
-	if err != nil {
-		return nil
-	}
-	slices.Sort(dirs)
-	slices.Reverse(dirs)
 	return dirs
 }
 
@@ -81,7 +58,7 @@ func assetsIn(dir string) (map[string]string, error) {
 	}
 	paths := make(map[string]string, len(names))
 	for _, name := range names {
-		paths[name] = filepath.Join(dir, name+exeSuffix())
+		paths[name] = filepath.Join(dir, name)
 		if _, err := os.Stat(paths[name]); err != nil {
 			return nil, err
 		}

@@ -61,18 +61,6 @@ func TestInstalled(t *testing.T) {
 	check("the variable goes first, also where its directory is empty", "")
 	store(t, assets, pinned)
 	check("the variable", filepath.Join(assets, "kube-apiserver"))
-
-	search := t.TempDir()
-	manager := filepath.Join(search, "kube-controller-manager")
-	t.Setenv("PATH", search+string(os.PathListSeparator)+os.Getenv("PATH"))
-	for version, want := range map[string]string{pinned: manager, "v1.0.0": ""} {
-		if err := os.WriteFile(manager, []byte("#!/bin/sh\necho Kubernetes "+version+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if got := cache.Installed(t.Context())["kube-controller-manager"]; got != want {
-			t.Errorf("a kube-controller-manager %s in the search path: found %q, want %q", version, got, want)
-		}
-	}
 }
 
 func TestServes(t *testing.T) {

@@ -40,13 +40,13 @@ func hierarchies() ([]string, error) {
 }
 
 // makeCgroups makes a node's cgroup in each hierarchy.
-func (n Network) makeCgroups(node int) error {
+func makeCgroups(node int) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, root := range roots {
-		dir := filepath.Join(root, n.cgroup(node))
+		dir := filepath.Join(root, cgroup(node))
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("make cgroup: %w", err)
 		}
@@ -88,23 +88,24 @@ func weigh(dir string) error {
 	return nil
 }
 
-// removeCgroups kills what is left in the cgroups of all nodes and removes them.
-func (n Network) removeCgroups(ctx context.Context) error {
+// removeCgroups removes the cgroups of all nodes.
+func removeCgroups(ctx context.Context) error {
 	var failures []error
-	for node := 1; node <= n.Nodes; node++ {
-		failures = append(failures, n.removeCgroupsOf(ctx, node))
+	for node := 1; node <= Count; node++ {
+		failures = append(failures, RemoveCgroups(ctx, cgroup(node)))
 	}
 	return errors.Join(failures...)
 }
 
-func (n Network) removeCgroupsOf(ctx context.Context, node int) error {
+// RemoveCgroups kills what is left in the cgroups of a name, one in each hierarchy, and removes them.
+func RemoveCgroups(ctx context.Context, name string) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	var failures []error
 	for _, root := range roots {
-		dir := filepath.Join(root, n.cgroup(node))
+		dir := filepath.Join(root, name)
 		// Processes leave a cgroup some time after they are killed.
 		failures = append(failures, process.Poll(ctx, func(context.Context) error { return removeTree(dir) }))
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
 )
 
@@ -14,46 +15,36 @@ type Config struct {
 	Dir string
 	// Programs are the paths of the programs by name.
 	Programs map[string]string
-	// Network defaults to that of DefaultNetwork.
-	Network Network
 }
 
-// Network is all that a cluster takes of the machine's names and addresses.
-type Network struct {
-	// Bridge is the network interface that connects the nodes; those of the nodes have its name and a number.
-	Bridge string
-	// Host is the address of the machine on the bridge, and Node the address of each node but for its number.
-	Host, Node string
-	// Bits is the length of their network prefix.
-	Bits int
-	// Pods is the /24 of each node's pods, with %d for its number.
-	Pods string
-	// API is the address of the API server: that of the kubernetes Service.
-	API string
-	// Registry is the port of the registry on Host.
-	Registry int
-	// Nodes is how many there are.
-	Nodes int
-	// Cgroup is the name of each node's cgroup but for its number.
-	Cgroup string
+// OfMachine is the configuration of the machine's one cluster. Without its programs, which the error is about, the
+// cluster can still be stopped.
+func OfMachine(c binaries.Cache) (Config, error) {
+	programs, err := c.Paths(binaries.Nodes)
+	return Config{Dir: c.State("real"), Programs: programs}, err
 }
 
-// DefaultNetwork keeps clear of what clouds, container engines and other local clusters use by default.
-func DefaultNetwork() Network {
-	return Network{
-		Bridge: "kruisekit", Host: "10.245.0.1", Node: "10.245.0.1%d", Bits: 24, Pods: "10.244.%d.0/24",
-		API: "10.96.0.1", Registry: 5000, Nodes: 3, Cgroup: "kruisekit-%d",
-	}
-}
+// What a cluster takes of the machine's names and addresses keeps clear of what clouds, container engines and other
+// local clusters use by default.
+const (
+	// Count is how many nodes there are.
+	Count = 3
+	// Host is the address of the machine on the bridge that connects the nodes.
+	Host = "10.245.0.1"
+	// bridge is the network interface; those of the nodes have its name and a number.
+	bridge = "kruisekit"
+	// api is the address of the API server: that of the kubernetes Service.
+	api             = "10.96.0.1"
+	registryAddress = Host + ":5000"
+	// RegistryURL is where images are pushed to.
+	RegistryURL = "http://" + registryAddress
+)
 
-func (n Network) nodeIP(node int) string     { return fmt.Sprintf(n.Node, node) }
-func (n Network) podRange(node int) string   { return fmt.Sprintf(n.Pods, node) }
-func (n Network) cgroup(node int) string     { return fmt.Sprintf(n.Cgroup, node) }
-func (n Network) link(node int) string       { return n.Bridge + strconv.Itoa(node) }
-func (n Network) mask(address string) string { return address + "/" + strconv.Itoa(n.Bits) }
-
-// RegistryURL is where images are pushed to.
-func (n Network) RegistryURL() string { return fmt.Sprintf("http://%s:%d", n.Host, n.Registry) }
+func nodeIP(node int) string     { return fmt.Sprintf("10.245.0.1%d", node) }
+func podRange(node int) string   { return fmt.Sprintf("10.244.%d.0/24", node) }
+func cgroup(node int) string     { return fmt.Sprintf("kruisekit-%d", node) }
+func link(node int) string       { return bridge + strconv.Itoa(node) }
+func mask(address string) string { return address + "/24" }
 
 // Name of a node, the first being 1.
 func Name(node int) string { return "node-" + strconv.Itoa(node) }

@@ -33,10 +33,10 @@ func (c Config) configure(p *plane.Plane, node int) error {
 		"kubeconfig":                     string(p.Authority.Kubeconfig(p.Server, user)),
 		"ca.crt":                         string(authority),
 		"resolv.conf":                    "",
-		"cni/10-bridge.conflist":         fmt.Sprintf(cniConfig, c.Network.podRange(node)),
-		"registries/_default/hosts.toml": fmt.Sprintf(registryConfig, c.Network.RegistryURL()),
+		"cni/10-bridge.conflist":         fmt.Sprintf(cniConfig, podRange(node)),
+		"registries/_default/hosts.toml": fmt.Sprintf(registryConfig, RegistryURL),
 		"containerd.toml":                fmt.Sprintf(containerdConfig, sandboxImage, packages.NetworkPlugins()),
-		"kubelet.yaml":                   fmt.Sprintf(kubeletConfig, c.Network.cgroup(node)),
+		"kubelet.yaml":                   fmt.Sprintf(kubeletConfig, cgroup(node)),
 	} {
 		path := c.inNode(node, filepath.Join(own, name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

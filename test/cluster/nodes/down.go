@@ -47,8 +47,8 @@ func (c Config) clear(ctx context.Context) error {
 		process.StopRecorded(c.records(), 0),
 		process.StopRecorded(plane.RecordDir(c.planeDir()), time.Second),
 		c.killMarked(),
-		c.Network.removeCgroups(ctx),
-		c.Network.disconnect(ctx),
+		removeCgroups(ctx),
+		disconnect(ctx),
 		c.unmount(),
 		c.giveBack(),
 	}

@@ -44,9 +44,9 @@ func (c Config) Health(ctx context.Context) error {
 	return c.nodesReady(ctx, clients)
 }
 
-func (c Config) expected() []string {
+func (Config) expected() []string {
 	names := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "registry"}
-	for node := 1; node <= c.Network.Nodes; node++ {
+	for node := 1; node <= Count; node++ {
 		names = append(names, Name(node), runtimeName(node), kubeletName(node))
 	}
 	return names
@@ -88,7 +88,7 @@ func (c Config) clients() (*kubernetes.Clientset, error) {
 	return clients, nil
 }
 
-func (c Config) nodesReady(ctx context.Context, clients kubernetes.Interface) error {
+func (Config) nodesReady(ctx context.Context, clients kubernetes.Interface) error {
 	list, err := clients.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
@@ -102,8 +102,8 @@ func (c Config) nodesReady(ctx context.Context, clients kubernetes.Interface) er
 			}
 		}
 	}
-	if ready < c.Network.Nodes {
-		return fmt.Errorf("%d of %d nodes are ready: %w", ready, c.Network.Nodes, errDown)
+	if ready < Count {
+		return fmt.Errorf("%d of %d nodes are ready: %w", ready, Count, errDown)
 	}
 	return nil
 }

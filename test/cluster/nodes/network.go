@@ -12,15 +12,15 @@ import (
 )
 
 // connect makes the bridge, whose addresses are those of the machine for the nodes and of the API server.
-func (n Network) connect(ctx context.Context) error {
+func connect(ctx context.Context) error {
 	if err := setSysctl("net/ipv4/ip_forward", "1"); err != nil {
 		return err
 	}
 	err := executeAll(ctx,
-		[]string{"ip", "link", "add", n.Bridge, "type", "bridge"},
-		[]string{"ip", "addr", "add", n.mask(n.Host), "dev", n.Bridge},
-		[]string{"ip", "addr", "add", n.API + "/32", "dev", n.Bridge},
-		[]string{"ip", "link", "set", n.Bridge, "up"},
+		[]string{"ip", "link", "add", bridge, "type", "bridge"},
+		[]string{"ip", "addr", "add", mask(Host), "dev", bridge},
+		[]string{"ip", "addr", "add", api + "/32", "dev", bridge},
+		[]string{"ip", "link", "set", bridge, "up"},
 	)
 	if err != nil {
 		return fmt.Errorf("make the bridge: %w", err)
@@ -33,7 +33,7 @@ func (n Network) connect(ctx context.Context) error {
 		return nil
 	}
 	// Container engines drop by default what they do not know, also between ports of a bridge.
-	for _, rule := range n.rules() {
+	for _, rule := range rules() {
 		if _, err := execute(ctx, "iptables", append([]string{"-I", "FORWARD"}, rule...)...); err != nil {
 			return err
 		}
@@ -41,34 +41,34 @@ func (n Network) connect(ctx context.Context) error {
 	return nil
 }
 
-func (n Network) rules() [][]string {
-	return [][]string{{"-i", n.Bridge, "-j", "ACCEPT"}, {"-o", n.Bridge, "-j", "ACCEPT"}}
+func rules() [][]string {
+	return [][]string{{"-i", bridge, "-j", "ACCEPT"}, {"-o", bridge, "-j", "ACCEPT"}}
 }
 
 // join connects the network namespace of a node's first process to the bridge, and routes its pods' addresses to it.
-func (n Network) join(ctx context.Context, node, pid int) error {
+func join(ctx context.Context, node, pid int) error {
 	inside := func(command ...string) []string {
 		return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--net", "--"}, command...)
 	}
-	link, address := n.link(node), n.nodeIP(node)
+	veth, address := link(node), nodeIP(node)
 	commands := [][]string{
 		// Always the same hardware address: the machine and the other nodes find a node that has restarted at once.
 		{
-			"ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "address",
+			"ip", "link", "add", veth, "type", "veth", "peer", "name", "eth0", "address",
 			fmt.Sprintf("02:00:00:00:00:%02x", node), "netns", strconv.Itoa(pid),
 		},
-		{"ip", "link", "set", link, "master", n.Bridge, "up"},
+		{"ip", "link", "set", veth, "master", bridge, "up"},
 		inside("ip", "link", "set", "lo", "up"),
-		inside("ip", "addr", "add", n.mask(address), "dev", "eth0"),
+		inside("ip", "addr", "add", mask(address), "dev", "eth0"),
 		inside("ip", "link", "set", "eth0", "up"),
-		inside("ip", "route", "add", "default", "via", n.Host),
+		inside("ip", "route", "add", "default", "via", Host),
 		// The namespace of the reader decides which network's sysctls these are.
 		inside("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"),
-		{"ip", "route", "replace", n.podRange(node), "via", address},
+		{"ip", "route", "replace", podRange(node), "via", address},
 	}
-	for other := 1; other <= n.Nodes; other++ {
+	for other := 1; other <= Count; other++ {
 		if other != node {
-			commands = append(commands, inside("ip", "route", "add", n.podRange(other), "via", n.nodeIP(other)))
+			commands = append(commands, inside("ip", "route", "add", podRange(other), "via", nodeIP(other)))
 		}
 	}
 	if err := executeAll(ctx, commands...); err != nil {
@@ -78,20 +78,20 @@ func (n Network) join(ctx context.Context, node, pid int) error {
 }
 
 // disconnect removes what connect and join have made on the machine, as far as it is there. Routes go with the bridge.
-func (n Network) disconnect(ctx context.Context) error {
-	links := []string{n.Bridge}
-	for node := 1; node <= n.Nodes; node++ {
-		links = append(links, n.link(node))
+func disconnect(ctx context.Context) error {
+	links := []string{bridge}
+	for node := 1; node <= Count; node++ {
+		links = append(links, link(node))
 	}
 	for _, link := range links {
 		if err := removeLink(ctx, link); err != nil {
 			return err
 		}
 	}
-	if err := n.heal(ctx); err != nil {
+	if err := heal(ctx); err != nil {
 		return err
 	}
-	for _, rule := range n.rules() {
+	for _, rule := range rules() {
 		for {
 			if _, err := execute(ctx, "iptables", append([]string{"-C", "FORWARD"}, rule...)...); err != nil {
 				break // there is none, or no more, or no iptables

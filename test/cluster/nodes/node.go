@@ -37,7 +37,7 @@ func (c Config) startNode(ctx context.Context, p *plane.Plane, node int) error {
 	if err := c.configure(p, node); err != nil {
 		return err
 	}
-	if err := c.Network.makeCgroups(node); err != nil {
+	if err := makeCgroups(node); err != nil {
 		return err
 	}
 	return c.boot(ctx, node)
@@ -55,7 +55,7 @@ func (c Config) boot(ctx context.Context, node int) error {
 	if err := holder.Ready(ctx, present(c.inNode(node, own+"/ready"))); err != nil {
 		return err
 	}
-	if err := c.Network.join(ctx, node, holder.PID); err != nil {
+	if err := join(ctx, node, holder.PID); err != nil {
 		return err
 	}
 	if err := c.StartRuntime(ctx, node); err != nil {
@@ -63,7 +63,7 @@ func (c Config) boot(ctx context.Context, node int) error {
 	}
 	_, err = c.runIn(holder.PID, program{node: node, name: "kubelet", restarts: true, args: []string{
 		"--config=" + own + "/kubelet.yaml", "--kubeconfig=" + own + "/kubeconfig", "--hostname-override=" + Name(node),
-		"--node-ip=" + c.Network.nodeIP(node), fmt.Sprintf("--node-labels=topology.kubernetes.io/zone=zone-%d", node),
+		"--node-ip=" + nodeIP(node), fmt.Sprintf("--node-labels=topology.kubernetes.io/zone=zone-%d", node),
 	}})
 	return err
 }

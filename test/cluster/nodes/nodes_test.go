@@ -21,7 +21,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
-	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/process"
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
@@ -37,7 +36,7 @@ func alone(t *testing.T) nodes.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := launch.RealNodes(cache)
+	config, err := nodes.OfMachine(cache)
 	if err == nil {
 		err = config.Check()
 	}
@@ -129,7 +128,7 @@ func work(t *testing.T, config nodes.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for node := 1; node <= config.Network.Nodes; node++ {
+	for node := 1; node <= nodes.Count; node++ {
 		_, err := pods.Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "on-" + nodes.Name(node)},
 			Spec: corev1.PodSpec{
@@ -152,7 +151,7 @@ func work(t *testing.T, config nodes.Config) {
 	defer cancel()
 	err = process.Poll(ctx, func(ctx context.Context) error {
 		running, err := pods.List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
-		if err == nil && len(running.Items) < config.Network.Nodes {
+		if err == nil && len(running.Items) < nodes.Count {
 			err = fmt.Errorf("%d pods run", len(running.Items))
 		}
 		return err

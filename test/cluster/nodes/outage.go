@@ -28,32 +28,32 @@ func (c Config) signalAPIServer(signal syscall.Signal) error {
 
 // Partition drops what an address on a node sends to the API server. What the API server sends to the address, and the
 // answers, pass.
-func (c Config) Partition(ctx context.Context, address string) error {
-	_, err := execute(ctx, "iptables", append([]string{"-I", "INPUT"}, c.Network.partition(address)...)...)
+func (Config) Partition(ctx context.Context, address string) error {
+	_, err := execute(ctx, "iptables", append([]string{"-I", "INPUT"}, partition(address)...)...)
 	return err
 }
 
 // Heal ends a partition.
-func (c Config) Heal(ctx context.Context, address string) error {
-	_, err := execute(ctx, "iptables", append([]string{"-D", "INPUT"}, c.Network.partition(address)...)...)
+func (Config) Heal(ctx context.Context, address string) error {
+	_, err := execute(ctx, "iptables", append([]string{"-D", "INPUT"}, partition(address)...)...)
 	return err
 }
 
 // partition is the rule of a partition. A connection that the API server has opened goes on.
-func (n Network) partition(address string) []string {
+func partition(address string) []string {
 	return []string{
-		"-s", address, "-d", n.API, "-i", n.Bridge, "-p", "tcp", "--dport", "443", "-j", "DROP",
+		"-s", address, "-d", api, "-i", bridge, "-p", "tcp", "--dport", "443", "-j", "DROP",
 	}
 }
 
 // heal removes the rules of all partitions.
-func (n Network) heal(ctx context.Context) error {
+func heal(ctx context.Context) error {
 	rules, err := execute(ctx, "iptables", "-S", "INPUT")
 	if err != nil {
 		return nil // without iptables there are none
 	}
 	for rule := range strings.Lines(rules) {
-		if !strings.Contains(rule, "-i "+n.Bridge+" ") {
+		if !strings.Contains(rule, "-i "+bridge+" ") {
 			continue
 		}
 		words := strings.Fields(strings.TrimPrefix(rule, "-A "))

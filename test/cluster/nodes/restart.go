@@ -28,17 +28,17 @@ func (c Config) KillNode(node int) error {
 
 // StartNode starts a node again, and returns when its container runtime serves.
 func (c Config) StartNode(ctx context.Context, node int) error {
-	if err := removeLink(ctx, c.Network.link(node)); err != nil {
+	if err := removeLink(ctx, link(node)); err != nil {
 		return err
 	}
 	if err := c.emptyRun(node); err != nil {
 		return fmt.Errorf("start %s: %w", Name(node), err)
 	}
 	// A kubelet looks for the containers of each cgroup that it finds, for seconds each.
-	if err := c.Network.removeCgroupsOf(ctx, node); err != nil {
+	if err := RemoveCgroups(ctx, cgroup(node)); err != nil {
 		return err
 	}
-	if err := c.Network.makeCgroups(node); err != nil {
+	if err := makeCgroups(node); err != nil {
 		return err
 	}
 	return c.boot(ctx, node)

@@ -56,7 +56,7 @@ func (c Config) Trust(host string) (distrust func() error, err error) {
 		}
 		return errors.Join(failures...)
 	}
-	for node := 1; node <= c.Network.Nodes; node++ {
+	for node := 1; node <= Count; node++ {
 		dir := c.inNode(node, filepath.Join(own, "registries", host))
 		dirs = append(dirs, dir)
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -56,7 +56,7 @@ func (c Config) up(ctx context.Context) error {
 	if err := raiseLimits(); err != nil {
 		return err
 	}
-	if err := c.Network.connect(ctx); err != nil {
+	if err := connect(ctx); err != nil {
 		return err
 	}
 	pusher, err := c.startRegistry(ctx)
@@ -75,7 +75,7 @@ func (c Config) up(ctx context.Context) error {
 	p, err := plane.Start(ctx, plane.Config{
 		Dir:             c.planeDir(),
 		Programs:        c.Programs,
-		Address:         c.Network.API,
+		Address:         api,
 		Port:            443,
 		Controllers:     true,
 		Env:             []string{c.marker()},
@@ -85,11 +85,11 @@ func (c Config) up(ctx context.Context) error {
 		return err
 	}
 	started := make(chan error)
-	for node := 1; node <= c.Network.Nodes; node++ {
+	for node := 1; node <= Count; node++ {
 		go func() { started <- c.startNode(ctx, p, node) }()
 	}
 	var failures []error
-	for range c.Network.Nodes {
+	for range Count {
 		failures = append(failures, <-started)
 	}
 	if err := errors.Join(failures...); err != nil {
@@ -102,7 +102,7 @@ func (c Config) up(ctx context.Context) error {
 func (c Config) startRegistry(ctx context.Context) (*image.Pusher, error) {
 	registry, err := c.run(process.Spec{
 		Name: "registry", Path: c.Programs["crane"],
-		Args: []string{"registry", "serve", "--address", fmt.Sprintf("%s:%d", c.Network.Host, c.Network.Registry)},
+		Args: []string{"registry", "serve", "--address", registryAddress},
 	})
 	if err != nil {
 		return nil, err
@@ -115,8 +115,8 @@ func (c Config) startRegistry(ctx context.Context) (*image.Pusher, error) {
 }
 
 // Pusher pushes images to the registry of the cluster.
-func (c Config) Pusher(ctx context.Context) (*image.Pusher, error) {
-	return image.NewPusher(ctx, c.Network.RegistryURL(), packages.Busybox)
+func (Config) Pusher(ctx context.Context) (*image.Pusher, error) {
+	return image.NewPusher(ctx, RegistryURL, packages.Busybox)
 }
 
 // lock keeps two processes from starting and stopping at once. It lies beside the state directory, which goes.

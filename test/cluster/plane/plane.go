@@ -42,8 +42,7 @@ type Config struct {
 	// Controllers starts kube-controller-manager and kube-scheduler too. Without them no service accounts are created, so
 	// that pods are then admitted without one.
 	Controllers bool
-	// Workloads starts kube-controllers instead, the few controllers that workloads need, or these controllers of
-	// kube-controller-manager where Programs has no kube-controllers. There is no scheduler then.
+	// Workloads starts kube-controllers instead, the few controllers that workloads need, and no scheduler.
 	Workloads bool
 	// Bound programs die with this process. Others are found again by their records.
 	Bound bool
@@ -107,11 +106,11 @@ func start(ctx context.Context, config Config) (p *Plane, err error) {
 	if p.Etcd, err = p.startEtcd(ctx); err != nil {
 		return p, err
 	}
-	if err := p.startAPIServer(ctx, p.Etcd, admin); err != nil {
-		return p, err
-	}
 	if err := os.WriteFile(p.Kubeconfig, p.Authority.Kubeconfig(p.Server, admin), 0o600); err != nil {
 		return p, fmt.Errorf("write kubeconfig: %w", err)
+	}
+	if err := p.startAPIServer(ctx, p.Etcd, admin); err != nil {
+		return p, err
 	}
 	if err := p.startControllers(); err != nil {
 		return p, err

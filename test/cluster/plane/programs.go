@@ -2,21 +2,24 @@ package plane
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kruisekit/kruisekit/test/cluster/internal/pki"
 )
 
 // requests per second that the controllers may make: test clusters change a lot at once.
 const requests, requestBurst = "--kube-api-qps=500", "--kube-api-burst=1000"
+
+// tokenSigner is the name of the key that signs the tokens of service accounts.
+const tokenSigner = "service-account"
 
 // startEtcd returns the URL of the started etcd.
 func (p *Plane) startEtcd(ctx context.Context) (string, error) {
@@ -42,7 +45,7 @@ func (p *Plane) startEtcd(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startup)
 	defer cancel()
 	return clientURL, etcd.Ready(ctx, func(ctx context.Context) error {
-		return get(ctx, http.DefaultClient, clientURL+"/health")
+		return ready(ctx, &rest.Config{Host: clientURL}, "/health")
 	})
 }
 
@@ -52,7 +55,7 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string, admin pki.Pair)
 	if err != nil {
 		return err
 	}
-	private, public, err := p.Authority.SigningKey("service-account")
+	tokens, err := p.Authority.Serving(tokenSigner)
 	if err != nil {
 		return err
 	}
@@ -62,8 +65,8 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string, admin pki.Pair)
 		"--tls-private-key-file=" + serving.KeyFile, "--client-ca-file=" + p.Authority.File,
 		"--kubelet-client-certificate=" + admin.CertFile, "--kubelet-client-key=" + admin.KeyFile,
 		"--kubelet-preferred-address-types=InternalIP", "--authorization-mode=Node,RBAC", "--allow-privileged=true",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + public,
-		"--service-account-signing-key-file=" + private, "--service-cluster-ip-range=" + services,
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + tokens.CertFile,
+		"--service-account-signing-key-file=" + tokens.KeyFile, "--service-cluster-ip-range=" + services,
 		// Webhooks and aggregated APIs behind a Service are called at their endpoints: there is no kube-proxy.
 		"--enable-aggregator-routing=true",
 	}
@@ -78,14 +81,13 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string, admin pki.Pair)
 	if err != nil {
 		return err
 	}
-	client, err := clientOf(p.Authority, admin)
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
-		return err
+		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, startup)
 	defer cancel()
-	return server.Ready(ctx, func(ctx context.Context) error { return get(ctx, client, p.Server+"/readyz") })
+	return server.Ready(ctx, func(ctx context.Context) error { return ready(ctx, config, "/readyz") })
 }
 
 // startControllers starts what the configuration asks for beside the API server.
@@ -95,13 +97,7 @@ func (p *Plane) startControllers() error {
 		return p.startManager()
 	case p.config.Workloads:
 		args := append([]string{"--kubeconfig=" + p.Kubeconfig, requests, requestBurst}, p.config.ControllerFlags...)
-		name := "kube-controllers"
-		if p.config.Programs[name] == "" {
-			name = "kube-controller-manager"
-			args = append(args, "--controllers=deployment-controller,replicaset-controller,namespace-controller,"+
-				"serviceaccount-controller,garbage-collector-controller", "--secure-port=0", "--leader-elect=false")
-		}
-		_, err := p.run(name, args...)
+		_, err := p.run("kube-controllers", args...)
 		return err
 	}
 	return nil
@@ -120,7 +116,7 @@ func (p *Plane) startManager() error {
 			return fmt.Errorf("write kubeconfig: %w", err)
 		}
 	}
-	private := filepath.Join(p.config.Dir, "pki", "service-account.key")
+	private := filepath.Join(p.config.Dir, "pki", tokenSigner+".key")
 	// No serving port: several planes may run side by side, and no client calls these two.
 	args := []string{
 		"--kubeconfig=" + users["kube-controller-manager"], "--secure-port=0", "--leader-elect=false",
@@ -135,32 +131,14 @@ func (p *Plane) startManager() error {
 	return err
 }
 
-func clientOf(authority *pki.Authority, user pki.Pair) (*http.Client, error) {
-	certificate, err := tls.X509KeyPair(user.Cert, user.Key)
+// ready returns an error until a server answers well at a path.
+func ready(ctx context.Context, server *rest.Config, path string) error {
+	client, err := discovery.NewDiscoveryClientForConfig(server)
 	if err != nil {
-		return nil, fmt.Errorf("load certificate: %w", err)
+		return fmt.Errorf("make client: %w", err)
 	}
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{
-		RootCAs: authority.Pool(), Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
-	}}}, nil
-}
-
-func get(ctx context.Context, client *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return fmt.Errorf("get %s: %w", url, err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("get %s: %w", url, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 4096))
-	if err != nil {
-		return fmt.Errorf("get %s: %w", url, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("get %s: %s: %s", url, response.Status, body)
+	if body, err := client.RESTClient().Get().AbsPath(path).DoRaw(ctx); err != nil {
+		return fmt.Errorf("get %s: %w: %s", path, err, body)
 	}
 	return nil
 }

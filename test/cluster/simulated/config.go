@@ -1,56 +1,12 @@
 package simulated
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
 	"strings"
 	"text/template"
 	"time"
 )
-
-// Config says which nodes to simulate, where, and how fast.
-type Config struct {
-	// Kwok is the path of the KWOK binary (see test/cluster/binaries/kwok). Required.
-	Kwok string
-	// Kubeconfig is the path of an admin's kubeconfig. Required.
-	Kubeconfig string
-	// Dir takes the configuration and the log of KWOK. Required; it is created where missing.
-	Dir string
-	// Nodes is how many nodes Start creates.
-	Nodes int
-	// MaxGrace ends the containers of deleted pods before their grace period does. Zero honours the grace period.
-	MaxGrace time.Duration
-
-	// LeaseDuration of the nodes' leases, whose renewal after a quarter of it is a node's heartbeat. In whole seconds.
-	// Defaults to the 40 seconds of a kubelet, which are 100 writes per second for 1,000 nodes.
-	LeaseDuration time.Duration
-	// Bound ends KWOK with this process, however that ends (on Linux).
-	Bound bool
-}
-
-const (
-	// startDelay passes between the binding of a pod and its containers running.
-	startDelay = 500 * time.Millisecond
-	// restartDelay passes twice between the change of an image and its container running again: at first the container
-	// runs still.
-	restartDelay = 250 * time.Millisecond
-	// resizeDelay passes between the start of a resize and its end.
-	resizeDelay = 500 * time.Millisecond
-	// parallelism is how many writes KWOK has under way at a time.
-	parallelism = 16
-)
-
-// withDefaults returns the configuration with its zero values replaced, or what is missing.
-func (c Config) withDefaults() (Config, error) {
-	for name, value := range map[string]string{"Kwok": c.Kwok, "Kubeconfig": c.Kubeconfig, "Dir": c.Dir} {
-		if value == "" {
-			return c, fmt.Errorf("simulated nodes: Config.%s is required", name)
-		}
-	}
-	c.LeaseDuration = cmp.Or(c.LeaseDuration, 40*time.Second)
-	return c, nil
-}
 
 //go:embed stages
 var stages embed.FS
@@ -60,7 +16,7 @@ kind: KwokConfiguration
 metadata:
   name: kwok
 options:
-  manageNodesWithLabelSelector: ` + kubeletLabel + `=` + kubeletRuns + `
+  manageAllNodes: true
   # Wide enough that no pod of a large cluster gets another's address.
   cidr: 10.128.0.0/9
   nodeLeaseDurationSeconds: [[ .Lease ]]
@@ -81,8 +37,10 @@ func (c Config) render() (string, error) {
 		grace = fmt.Sprintf("%gs", c.MaxGrace.Seconds())
 	}
 	values := map[string]any{
-		"Lease": int(c.LeaseDuration.Seconds()), "Parallelism": parallelism,
-		"Start": startDelay, "Restart": restartDelay, "Resize": resizeDelay, "Grace": grace,
+		"Lease": int(leaseDuration.Seconds()), "Parallelism": parallelism, "Grace": grace,
+		// Between the binding of a pod and its containers running; half of what a container with another image takes, which
+		// runs on for one half; and between taking on a resize and having done it.
+		"Start": 500 * time.Millisecond, "Restart": 250 * time.Millisecond, "Resize": 500 * time.Millisecond,
 	}
 	// In this order: what is named later may name what came before.
 	for _, part := range []struct{ name, file string }{

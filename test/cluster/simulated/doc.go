@@ -18,13 +18,9 @@
 //     once.
 //   - observedGeneration follows each of these. Changes of labels and annotations change nothing.
 //
-// The nodes run until Stop:
+// The cluster runs until Stop:
 //
-//	nodes, err := simulated.Start(ctx, simulated.Config{Kwok: kwok, Kubeconfig: admin, Dir: dir, Nodes: 1000})
+//	c, err := simulated.Start(ctx, simulated.Config{Programs: programs, Dir: dir, Nodes: 1000})
 //	...
-//	defer nodes.Stop()
-//
-// The control plane has to bring kube-controller-manager, which takes the not-ready taint off a node, and above some
-// hundred nodes its flag --node-monitor-grace-period longer than [Config.LeaseDuration], so that heartbeats may be
-// rare.
+//	defer c.Stop()
 package simulated

@@ -2,96 +2,62 @@ package simulated
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/kubernetes"
 )
 
-const (
-	// kubeletLabel is on the nodes that KWOK plays.
-	kubeletLabel = "simulated.kruisekit.dev/kubelet"
-	kubeletRuns  = "running"
-)
+// parallelism is how many writes are under way at a time, here and in KWOK.
+const parallelism = 16
 
-// add creates the nodes and returns when all of them are ready.
-func (n *Nodes) add(ctx context.Context) error {
-	n.names = make([]string, n.config.Nodes)
-	err := inParallel(len(n.names), func(i int) error {
-		node := n.node(i)
-		n.names[i] = node.Name
-		if _, err := n.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create node %s: %w", node.Name, err)
-		}
-		return nil
-	})
+// register creates nodes as kubelets do, and returns their names.
+func register(ctx context.Context, client kubernetes.Interface, count int) ([]string, error) {
+	version, err := client.Discovery().ServerVersion()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("ask for the server's version: %w", err)
 	}
-	return n.await(ctx, n.names, usable)
+	names := make([]string, count)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelism)
+	for i := range names {
+		node := nodeOf(i, version.GitVersion)
+		names[i] = node.Name
+		group.Go(func() error {
+			_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("create nodes: %w", err)
+	}
+	return names, nil
 }
 
-// Names of the nodes, in the order of their creation.
-func (n *Nodes) Names() []string { return slices.Clone(n.names) }
-
-// await returns when each of the nodes is as asked.
-func (n *Nodes) await(ctx context.Context, names []string, as func(*corev1.Node) bool) error {
-	if len(names) == 0 {
-		return nil
-	}
-	ctx, cancel := n.while(ctx)
-	defer cancel()
-	waiting := make(map[string]bool, len(names))
-	for _, name := range names {
-		waiting[name] = true
-	}
-	look := func(node *corev1.Node) bool {
-		if waiting[node.Name] && as(node) {
-			delete(waiting, node.Name)
-		}
-		return len(waiting) == 0
-	}
-	nodes := n.client.CoreV1().Nodes()
-	list, err := nodes.List(ctx, metav1.ListOptions{})
+// usable returns an error until pods can be bound to all nodes: a ready one keeps its taint for a moment.
+func usable(ctx context.Context, client kubernetes.Interface, count int) error {
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
+	ready := 0
 	for i := range list.Items {
-		if look(&list.Items[i]) {
-			return nil
+		for _, c := range list.Items[i].Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && len(list.Items[i].Spec.Taints) == 0 {
+				ready++
+			}
 		}
 	}
-	source := &cache.ListWatch{WatchFuncWithContext: nodes.Watch}
-	_, err = watchtools.Until(ctx, list.ResourceVersion, source, func(e watch.Event) (bool, error) {
-		node, ok := e.Object.(*corev1.Node)
-		return ok && look(node), nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait for %d of %d nodes: %w", len(waiting), len(names), errors.Join(err, context.Cause(ctx)))
+	if ready < count {
+		return fmt.Errorf("%d of %d nodes are ready", ready, count)
 	}
 	return nil
 }
 
-func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// usable says that pods can be bound to the node: a ready one keeps its taint for a moment.
-func usable(node *corev1.Node) bool {
-	return isReady(node) && len(node.Spec.Taints) == 0
-}
-
-// node is what a kubelet registers.
-func (n *Nodes) node(i int) *corev1.Node {
+func nodeOf(i int, version string) *corev1.Node {
 	name := fmt.Sprintf("simulated-%d", i)
 	capacity := corev1.ResourceList{
 		corev1.ResourcePods:   resource.MustParse("200"),
@@ -104,7 +70,6 @@ func (n *Nodes) node(i int) *corev1.Node {
 			corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%3+1),
 			corev1.LabelOSStable:     "linux",
 			corev1.LabelArchStable:   "amd64",
-			kubeletLabel:             kubeletRuns,
 		}},
 		Status: corev1.NodeStatus{
 			Capacity:    capacity,
@@ -115,29 +80,8 @@ func (n *Nodes) node(i int) *corev1.Node {
 			},
 			NodeInfo: corev1.NodeSystemInfo{
 				Architecture: "amd64", OperatingSystem: "linux", OSImage: "simulated", KernelVersion: "simulated",
-				ContainerRuntimeVersion: "containerd://simulated", KubeletVersion: n.version,
+				ContainerRuntimeVersion: "containerd://simulated", KubeletVersion: version,
 			},
 		},
 	}
-}
-
-// inParallel calls do with 0 to count-1, and joins the errors.
-func inParallel(count int, do func(int) error) error {
-	var (
-		group sync.WaitGroup
-		slots = make(chan struct{}, parallelism)
-		errs  = make([]error, count)
-	)
-	for i := range count {
-		slots <- struct{}{}
-		group.Add(1)
-		go func() {
-			defer group.Done()
-
-			defer func() { <-slots }()
-			errs[i] = do(i)
-		}()
-	}
-	group.Wait()
-	return errors.Join(errs...)
 }

@@ -12,69 +12,95 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kruisekit/kruisekit/test/cluster/internal/process"
+	"github.com/kruisekit/kruisekit/test/cluster/plane"
 )
 
 // grace is what KWOK gets to end in peace.
 const grace = 5 * time.Second
 
-// Nodes are simulated nodes and the process that plays their kubelets.
-type Nodes struct {
-	config  Config
-	client  kubernetes.Interface
-	version string
-	names   []string
-	process *process.Process
+// leaseDuration of the nodes, whose renewal after a quarter of it is a node's heartbeat: a thousand of them then write
+// 20 times per second. Kubelets have 40 seconds.
+const leaseDuration = 200 * time.Second
+
+// Config says what to simulate, and where.
+type Config struct {
+	// Dir takes the state and the logs.
+	Dir string
+	// Programs are the paths of the programs by name.
+	Programs map[string]string
+	// Nodes is how many nodes there are.
+	Nodes int
+	// MaxGrace ends the containers of deleted pods before their grace period does. Zero honours the grace period.
+	MaxGrace time.Duration
+	// APIServerFlags are added to those of kube-apiserver.
+	APIServerFlags []string
 }
 
-// Start runs KWOK, creates the nodes and returns when all of them are ready. The context bounds the start alone: KWOK
-// runs until Stop.
-func Start(ctx context.Context, c Config) (*Nodes, error) {
-	c, err := c.withDefaults()
+// Cluster is a control plane with simulated nodes.
+type Cluster struct {
+	Plane *plane.Plane
+	// Nodes are the names of the nodes.
+	Nodes []string
+	// kwok plays the kubelets of the nodes.
+	kwok *process.Process
+}
+
+// Start starts a control plane and KWOK, and returns when all nodes are ready. The context bounds the start alone: the
+// programs run until Stop, or until this process ends.
+func Start(ctx context.Context, config Config) (c *Cluster, err error) {
+	p, err := plane.Start(ctx, plane.Config{
+		Dir: filepath.Join(config.Dir, "plane"), Programs: config.Programs, Controllers: true, Bound: true,
+		APIServerFlags:  config.APIServerFlags,
+		ControllerFlags: []string{"--node-monitor-grace-period=" + (leaseDuration + time.Minute).String()},
+	})
 	if err != nil {
 		return nil, err
 	}
-	rest, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	c = &Cluster{Plane: p}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+			c = nil
+		}
+	}()
+	rest, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
+		return c, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	rest.QPS = -1 // The API server's own priority and fairness suffices.
 	client, err := kubernetes.NewForConfig(rest)
 	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+		return c, fmt.Errorf("make client: %w", err)
 	}
-	version, err := client.Discovery().ServerVersion()
-	if err != nil {
-		return nil, fmt.Errorf("ask for the server's version: %w", err)
+	if err := c.simulate(config); err != nil {
+		return c, err
 	}
-	n := &Nodes{config: c, client: client, version: version.GitVersion}
-	if err := n.run(); err != nil {
-		return nil, err
+	if c.Nodes, err = register(ctx, client, config.Nodes); err != nil {
+		return c, err
 	}
-	if err := n.add(ctx); err != nil {
-		return nil, errors.Join(err, n.Stop())
-	}
-	return n, nil
+	return c, c.kwok.Ready(ctx, func(ctx context.Context) error { return usable(ctx, client, config.Nodes) })
 }
 
-// run starts the process.
-func (n *Nodes) run() error {
-	rendered, err := n.config.render()
+// simulate starts KWOK.
+func (c *Cluster) simulate(config Config) error {
+	rendered, err := config.render()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(n.config.Dir, 0o750); err != nil {
+	dir := filepath.Join(config.Dir, "kwok")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
-	path := filepath.Join(n.config.Dir, "kwok.yaml")
+	path := filepath.Join(dir, "kwok.yaml")
 	if err := os.WriteFile(path, []byte(rendered), 0o600); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
-	n.process, err = process.Start(process.Spec{
-		Name: "kwok", Path: n.config.Kwok, Dir: n.config.Dir, Bound: n.config.Bound,
-		Args: []string{"--kubeconfig=" + n.config.Kubeconfig, "--config=" + path, "--v=WARN"},
+	c.kwok, err = process.Start(process.Spec{
+		Name: "kwok", Path: config.Programs["kwok"], Dir: dir, Bound: true,
+		Args: []string{"--kubeconfig=" + c.Plane.Kubeconfig, "--config=" + path, "--v=WARN"},
 		Env: []string{
 			// KWOK would else merge the configuration of the user.
-			"KWOK_WORKDIR=" + filepath.Join(n.config.Dir, "none"),
+			"KWOK_WORKDIR=" + filepath.Join(dir, "none"),
 			// It turns over a lot and keeps little.
 			"GOGC=300",
 		},
@@ -82,20 +108,11 @@ func (n *Nodes) run() error {
 	return err
 }
 
-// Stop ends KWOK. The nodes stay in the API, and their leases run out.
-func (n *Nodes) Stop() error {
-	return n.process.Stop(grace)
-}
-
-// while returns a context that also ends when KWOK does.
-func (n *Nodes) while(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-n.process.Done():
-			cancel(n.process.Failure())
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
+// Stop ends all programs.
+func (c *Cluster) Stop() error {
+	var err error
+	if c.kwok != nil {
+		err = c.kwok.Stop(grace)
+	}
+	return errors.Join(err, c.Plane.Stop())
 }

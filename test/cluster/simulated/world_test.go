@@ -4,7 +4,6 @@ package simulated_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
-	"github.com/kruisekit/kruisekit/test/cluster/plane"
 	"github.com/kruisekit/kruisekit/test/cluster/simulated"
 )
 
@@ -30,7 +28,7 @@ type world struct {
 	kubernetes.Interface
 }
 
-// newWorld starts one and ends it with the test. Heartbeats are rare, and no controller needs them.
+// newWorld starts one and ends it with the test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	store, err := binaries.Open()
@@ -41,24 +39,16 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	control, err := plane.Start(t.Context(), plane.Config{
-		Dir: filepath.Join(dir, "plane"), Programs: programs, Controllers: true, Bound: true,
-		ControllerFlags: []string{"--node-monitor-grace-period=20m"},
-	})
+	cluster, err := simulated.Start(t.Context(), simulated.Config{Dir: t.TempDir(), Programs: programs, Nodes: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ended(t, control.Stop()) })
-	nodes, err := simulated.Start(t.Context(), simulated.Config{
-		Kwok: programs["kwok"], Kubeconfig: control.Kubeconfig, Dir: filepath.Join(dir, "nodes"), Nodes: 4, Bound: true,
-		LeaseDuration: 10 * time.Minute,
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ended(t, nodes.Stop()) })
-	rest, err := clientcmd.BuildConfigFromFlags("", control.Kubeconfig)
+	rest, err := clientcmd.BuildConfigFromFlags("", cluster.Plane.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,13 +60,6 @@ func newWorld(t *testing.T) *world {
 	w := &world{client}
 	w.awaitServiceAccount(t)
 	return w
-}
-
-func ended(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // awaitServiceAccount waits for the account without which no pod is admitted.

@@ -94,7 +94,8 @@ func (k Kind) New(t testing.TB, version, namespace, patch string) *unstructured.
 	}
 	o := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{"apiVersion":"%s/%s","kind":%q,"metadata":{"generateName":"a-","namespace":%q},"spec":%s}`,
-		stdcmp.Or(k.Group, "apps.kruise.io"), version, k.Name, namespace, plaintest.Patched(t, plaintest.Patched(t, k.Spec(version), k.with), patch))
+		stdcmp.Or(k.Group, "apps.kruise.io"), version, k.Name, namespace,
+		plaintest.Patched(t, plaintest.Patched(t, k.Spec(version), k.with), patch))
 	if err := o.UnmarshalJSON([]byte(text)); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}

@@ -7,41 +7,31 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
-	"github.com/kruisekit/kruisekit/test/cluster/internal/keeper"
-	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
-	"github.com/kruisekit/kruisekit/test/cluster/internal/process"
+	"github.com/kruisekit/kruisekit/test/cluster/image"
+	"github.com/kruisekit/kruisekit/test/cluster/nodes"
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 )
 
-const (
-	controlPlane = "control-plane"
-	simulated    = "simulated"
-	realNodes    = "real"
-
-	// startup bounds `up`, without building.
-	startup = 10 * time.Minute
-	// grace is what a keeper gets to stop its programs.
-	grace = 20 * time.Second
-)
+// startup bounds `up`, without building.
+const startup = 10 * time.Minute
 
 type command struct {
 	cache binaries.Cache
-	flags *flag.FlagSet
 	out   io.Writer
 }
 
 func (c command) build(ctx context.Context, args []string) error {
-	if err := c.flags.Parse(args); err != nil {
-		return fmt.Errorf("build: %w", err)
-	}
 	subsets := binaries.Subsets()
-	if c.flags.NArg() > 0 {
+	if len(args) > 0 {
 		subsets = nil
-		for _, name := range c.flags.Args() {
+		for _, name := range args {
 			subsets = append(subsets, binaries.Subset(name))
 		}
 	}
@@ -49,136 +39,125 @@ func (c command) build(ctx context.Context, args []string) error {
 		if err := c.cache.Build(ctx, s, os.Stderr); err != nil {
 			return err
 		}
-		path, err := c.cache.SearchPath(s)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(c.out, "%s: %s\n", s, path)
+		fmt.Fprintln(c.out, s, "is built")
 	}
 	return nil
 }
 
-// keep is what `up` and the tests run in the background.
-func (c command) keep(ctx context.Context, args []string) error {
-	var r launch.Request
-	c.flags.StringVar(&r.Dir, "dir", "", "directory of the keeper")
-	c.flags.IntVar(&r.Nodes, "nodes", 0, "simulated nodes")
-	c.flags.DurationVar(&r.Idle, "idle", 0, "end when unused for so long")
-	if err := c.flags.Parse(args); err != nil {
-		return fmt.Errorf("keep: %w", err)
+func (c command) up(ctx context.Context, _ []string) error {
+	if err := packages.PrepareNodes(ctx, os.Stderr); err != nil {
+		return err
 	}
-	return launch.Keep(ctx, c.cache, r)
-}
-
-func (c command) up(ctx context.Context, args []string) error {
-	level := c.flags.String("level", realNodes, "control-plane, simulated or real")
-	nodes := c.flags.Int("nodes", 3, "simulated nodes")
-	if err := c.flags.Parse(args); err != nil {
-		return fmt.Errorf("up: %w", err)
-	}
-	request := launch.Request{Dir: c.cache.State(*level)}
-	switch *level {
-	case realNodes:
-		return c.upReal(ctx)
-	case simulated:
-		request.Nodes = max(1, *nodes)
-	case controlPlane:
-	default:
-		return fmt.Errorf("unknown level %q", *level)
-	}
-	if err := c.cache.Build(ctx, binaries.Subset(*level), os.Stderr); err != nil {
+	if err := c.cache.Build(ctx, binaries.Nodes, os.Stderr); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startup)
 	defer cancel()
+	config, err := nodes.OfMachine(c.cache)
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
-	lease, err := launch.Attach(ctx, request, os.Executable)
+	started, err := config.Up(ctx)
 	if err != nil {
 		return err
 	}
-	defer lease.Release()
-	if !lease.Started {
-		fmt.Fprintf(c.out, "%s is up already\n", *level)
+	if started {
+		fmt.Fprintf(c.out, "up after %s\n", time.Since(begin).Round(time.Second/10))
 	} else {
-		fmt.Fprintf(c.out, "%s is up after %s\n", *level, time.Since(begin).Round(time.Second/10))
+		fmt.Fprintln(c.out, "up already")
 	}
-	return c.printEnv(*level)
+	return c.env(ctx, nil)
 }
 
-func (c command) down(ctx context.Context, args []string) error {
-	level := c.flags.String("level", "", "control-plane, simulated or real; empty for all")
-	if err := c.flags.Parse(args); err != nil {
-		return fmt.Errorf("down: %w", err)
+func (c command) down(ctx context.Context, _ []string) error {
+	config, _ := nodes.OfMachine(c.cache) // without its programs it can be stopped
+	begin := time.Now()
+	if err := config.Down(ctx); err != nil {
+		return err
 	}
-	var failures []error
-	for _, one := range []string{controlPlane, simulated} {
-		if *level == "" || *level == one {
-			failures = append(failures, c.downKept(one))
-		}
-	}
-	if *level == "" || *level == realNodes {
-		failures = append(failures, c.downReal(ctx))
-	}
-	return errors.Join(failures...)
-}
-
-func (c command) downKept(level string) error {
-	dir := c.cache.State(level)
-	// The keeper first, for it ends the plane in order; then what it could not.
-	for _, records := range []string{dir, filepath.Join(dir, "plane", "run")} {
-		if err := process.StopRecorded(records, grace); err != nil {
-			return fmt.Errorf("stop %s: %w", level, err)
-		}
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove the state of %s: %w", level, err)
-	}
+	fmt.Fprintf(c.out, "down after %s\n", time.Since(begin).Round(time.Second/10))
 	return nil
 }
 
-func (c command) status(ctx context.Context, args []string) error {
-	if err := c.flags.Parse(args); err != nil {
-		return fmt.Errorf("status: %w", err)
+func (c command) status(ctx context.Context, _ []string) error {
+	config, err := nodes.OfMachine(c.cache)
+	if err == nil {
+		err = config.Health(ctx)
 	}
-	for _, level := range []string{controlPlane, simulated} {
-		kept, err := keeper.Kept(c.cache.State(level))
-		if err != nil {
-			return err
-		}
-		state := "down"
-		if kept {
-			state = "up, kubeconfig " + keeper.Kubeconfig(c.cache.State(level))
-		}
-		fmt.Fprintf(c.out, "%-14s %s\n", level, state)
+	if err != nil {
+		fmt.Fprintln(c.out, "down:", err)
+		return nil
 	}
-	return c.statusReal(ctx)
-}
-
-func (c command) kubeconfig(_ context.Context, args []string) error {
-	level := c.flags.String("level", realNodes, "control-plane, simulated or real")
-	if err := c.flags.Parse(args); err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	fmt.Fprintln(c.out, c.kubeconfigOf(*level))
+	fmt.Fprintln(c.out, "up, kubeconfig", config.Kubeconfig())
 	return nil
 }
 
-func (c command) env(_ context.Context, args []string) error {
-	level := c.flags.String("level", realNodes, "control-plane, simulated or real")
-	if err := c.flags.Parse(args); err != nil {
-		return fmt.Errorf("env: %w", err)
-	}
-	return c.printEnv(*level)
-}
-
-func (c command) printEnv(level string) error {
-	path, err := c.cache.SearchPath(binaries.ControlPlane)
+func (c command) env(context.Context, []string) error {
+	config, err := nodes.OfMachine(c.cache)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "export KUBECONFIG=%s PATH=%s:$PATH\n", c.kubeconfigOf(level), path)
-	if config, err := launch.RealNodes(c.cache); err == nil && level == realNodes {
-		fmt.Fprintf(c.out, "export KRUISEKIT_REGISTRY=%s\n", strings.TrimPrefix(config.Network.RegistryURL(), "http://"))
+	fmt.Fprintf(c.out, "export KUBECONFIG=%s PATH=%s:$PATH\nexport KRUISEKIT_REGISTRY=%s\n",
+		config.Kubeconfig(), filepath.Dir(config.Programs["kubectl"]),
+		strings.TrimPrefix(nodes.RegistryURL, "http://"))
+	return nil
+}
+
+func (c command) image(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("cluster image", flag.ContinueOnError)
+	program := flags.String("program", "", "a static program that is all of the image; else it is busybox")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	if flags.NArg() == 0 {
+		return errors.New("image: which names?")
+	}
+	var spec image.Spec
+	if *program != "" {
+		content, err := os.ReadFile(*program)
+		if err != nil {
+			return fmt.Errorf("image: %w", err)
+		}
+		spec = image.Program(filepath.Base(*program), content)
+	}
+	config, err := nodes.OfMachine(c.cache)
+	if err != nil {
+		return err
+	}
+	pusher, err := config.Pusher(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range flags.Args() {
+		spec.Name = name
+		pushed, err := pusher.Push(ctx, spec)
+		if err != nil {
+			return fmt.Errorf("push %s: %w", name, err)
+		}
+		fmt.Fprintf(c.out, "%s@%s\n", pushed.Name, pushed.Digest)
+	}
+	return nil
+}
+
+// hold runs a command whose tests share a control plane. Without its programs each test skips or fails.
+func (c command) hold(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errors.New("hold: which command?")
+	}
+	kubeconfig, release, err := cluster.Hold(ctx)
+	switch {
+	case errors.Is(err, binaries.ErrMissing):
+		release = func() error { return nil }
+	case err != nil:
+		return err
+	}
+	command := exec.CommandContext(ctx, args[0], args[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, c.out, os.Stderr
+	command.Env = append(os.Environ(), cluster.SharedVariable+"="+kubeconfig)
+	err = errors.Join(command.Run(), release())
+	if err != nil {
+		return fmt.Errorf("hold: %w", err)
 	}
 	return nil
 }

@@ -12,20 +12,19 @@ import (
 	"syscall"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
-	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
 )
 
-const usage = `usage: cluster COMMAND [FLAGS]
+const usage = `usage: cluster COMMAND
 
-  build [SUBSET...]   build the programs into the cache; subsets: control-plane, simulated, nodes (default: all)
-  up                  start a cluster: -level control-plane|simulated|real (default real), -nodes N (simulated)
-  down                stop it and remove what it has left: -level as for up (default: every level)
-  status              say what runs
-  image NAME...       push an image of busybox under each name to the registry of the real cluster;
+  build [SUBSET...]   build the programs into the cache; subsets: control-plane, simulated, demo, nodes, storage
+                      (default: all)
+  up                  start the cluster of real nodes
+  down                stop it and remove what it has left
+  status              say whether it runs
+  image NAME...       push an image of busybox under each name to its registry;
                       with -program FILE it is of that static program alone
-  hold COMMAND...     keep the control plane that tests share while a command runs
-  kubeconfig          print the path of the kubeconfig: -level as for up
-  env                 print the environment for a shell: -level as for up
+  env                 print its environment for a shell
+  hold COMMAND...     run a command whose tests share a control plane
 `
 
 func main() {
@@ -47,10 +46,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tool := command{cache: cache, out: out, flags: flag.NewFlagSet("cluster "+args[0], flag.ContinueOnError)}
+	tool := command{cache: cache, out: out}
 	commands := map[string]func(context.Context, []string) error{
-		"build": tool.build, "up": tool.up, "down": tool.down, "status": tool.status,
-		"image": tool.image, "hold": tool.hold, "kubeconfig": tool.kubeconfig, "env": tool.env, launch.Subcommand: tool.keep,
+		"build": tool.build, "up": tool.up, "down": tool.down, "status": tool.status, "image": tool.image, "env": tool.env,
+		"hold": tool.hold,
 	}
 	do, ok := commands[args[0]]
 	if !ok {

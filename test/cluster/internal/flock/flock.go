@@ -40,16 +40,6 @@ func Shared(ctx context.Context, path string) (*Lock, error) { return wait(ctx, 
 // TryExclusive takes the lock or returns ErrHeld.
 func TryExclusive(path string) (*Lock, error) { return try(path, syscall.LOCK_EX) }
 
-// Held reports whether a process holds the lock exclusively.
-func Held(path string) (bool, error) {
-	lock, err := try(path, syscall.LOCK_SH)
-	if errors.Is(err, ErrHeld) {
-		return true, nil
-	}
-	lock.Release()
-	return false, err
-}
-
 func wait(ctx context.Context, path string, how int) (*Lock, error) {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()

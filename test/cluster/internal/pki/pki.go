@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -25,9 +26,8 @@ type Authority struct {
 	File string
 
 	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
 	pem  []byte
+	pair *tls.Certificate // nil until the authority has signed its own certificate
 }
 
 // Pair is a certificate with its key: contents and files.
@@ -41,35 +41,28 @@ func NewAuthority(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make authority: %w", err)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make authority: %w", err)
-	}
-	template, err := newTemplate("kruisekit-test-cluster", nil)
+	a := &Authority{dir: dir}
+	own, err := a.sign("ca", &x509.Certificate{
+		Subject: pkix.Name{CommonName: "kruisekit-test-cluster"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	})
 	if err != nil {
 		return nil, err
 	}
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage |= x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	pair, err := tls.X509KeyPair(own.Cert, own.Key)
 	if err != nil {
 		return nil, fmt.Errorf("make authority: %w", err)
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("make authority: %w", err)
-	}
-	a := &Authority{File: filepath.Join(dir, "ca.crt"), dir: dir, cert: cert, key: key, pem: encode("CERTIFICATE", der)}
-	return a, write(a.File, a.pem)
+	a.File, a.pem, a.pair = own.CertFile, own.Cert, &pair
+	return a, nil
 }
 
 // Serving makes a server's certificate for the given names and addresses.
 func (a *Authority) Serving(name string, hosts ...string) (Pair, error) {
-	template, err := newTemplate(name, nil)
-	if err != nil {
-		return Pair{}, err
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
@@ -83,33 +76,10 @@ func (a *Authority) Serving(name string, hosts ...string) (Pair, error) {
 // Client makes the certificate by which a user in the given groups authenticates. The user's name may differ from the
 // name of the files.
 func (a *Authority) Client(file, user string, groups ...string) (Pair, error) {
-	template, err := newTemplate(user, groups)
-	if err != nil {
-		return Pair{}, err
-	}
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	return a.sign(file, template)
-}
-
-// SigningKey makes a key pair for service account tokens.
-func (a *Authority) SigningKey(name string) (private, public string, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", "", fmt.Errorf("make key %s: %w", name, err)
-	}
-	privateDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return "", "", fmt.Errorf("make key %s: %w", name, err)
-	}
-	publicDER, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return "", "", fmt.Errorf("make key %s: %w", name, err)
-	}
-	private, public = filepath.Join(a.dir, name+".key"), filepath.Join(a.dir, name+".pub")
-	if err := write(private, encode("PRIVATE KEY", privateDER)); err != nil {
-		return "", "", err
-	}
-	return private, public, write(public, encode("PUBLIC KEY", publicDER))
+	return a.sign(file, &x509.Certificate{
+		Subject:  pkix.Name{CommonName: user, Organization: groups},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 }
 
 // Kubeconfig is the content of a kubeconfig for the server and the user of the client certificate, with all in it.
@@ -118,74 +88,50 @@ func (a *Authority) Kubeconfig(server string, client Pair) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 current-context: kruisekit
-contexts:
-- name: kruisekit
-  context: {cluster: kruisekit, user: kruisekit}
-clusters:
-- name: kruisekit
-  cluster:
-    server: %s
-    certificate-authority-data: %s
-users:
-- name: kruisekit
-  user:
-    client-certificate-data: %s
-    client-key-data: %s
+contexts: [{name: kruisekit, context: {cluster: kruisekit, user: kruisekit}}]
+clusters: [{name: kruisekit, cluster: {server: %q, certificate-authority-data: %s}}]
+users: [{name: kruisekit, user: {client-certificate-data: %s, client-key-data: %s}}]
 `, server, data(a.pem), data(client.Cert), data(client.Key))
 }
 
-// Pool trusts the authority.
-func (a *Authority) Pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return pool
-}
-
-func (a *Authority) sign(name string, template *x509.Certificate) (Pair, error) {
+// sign completes a certificate, with a key of its own.
+func (a *Authority) sign(name string, template *x509.Certificate) (pair Pair, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("make certificate %s: %w", name, err)
+		}
+	}()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, fmt.Errorf("sign %s: %w", name, err)
+		return pair, err
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
+		return pair, err
+	}
+	template.NotBefore = time.Now().Add(-time.Hour) // clocks may be set back under a test
+	template.NotAfter = time.Now().Add(lifetime)
+	parent, signer := template, any(key)
+	if a.pair != nil {
+		parent, signer = a.pair.Leaf, a.pair.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
-		return Pair{}, fmt.Errorf("sign %s: %w", name, err)
+		return pair, err
 	}
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return Pair{}, fmt.Errorf("sign %s: %w", name, err)
+		return pair, err
 	}
-	pair := Pair{
+	pair = Pair{
 		Cert: encode("CERTIFICATE", der), CertFile: filepath.Join(a.dir, name+".crt"),
 		Key: encode("PRIVATE KEY", keyDER), KeyFile: filepath.Join(a.dir, name+".key"),
 	}
-	if err := write(pair.CertFile, pair.Cert); err != nil {
-		return Pair{}, err
+	if err := os.WriteFile(pair.CertFile, pair.Cert, 0o600); err != nil {
+		return pair, err
 	}
-	return pair, write(pair.KeyFile, pair.Key)
-}
-
-func newTemplate(name string, groups []string) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, fmt.Errorf("make certificate %s: %w", name, err)
-	}
-	now := time.Now()
-	return &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: name, Organization: groups},
-		NotBefore:    now.Add(-time.Hour), // clocks may be set back under a test
-		NotAfter:     now.Add(lifetime),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-	}, nil
+	return pair, os.WriteFile(pair.KeyFile, pair.Key, 0o600)
 }
 
 func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-}
-
-func write(path string, content []byte) error {
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }

@@ -1,8 +1,9 @@
-//go:build unix && !linux
+//go:build !linux
 
 package process
 
 import (
+	"os"
 	"strconv"
 	"syscall"
 )
@@ -12,7 +13,7 @@ func attributes(Spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 // startTime cannot detect a recycled PID here. That is good enough: only private planes run here, whose programs are
 // children of this process until it has waited for them.
 func startTime(pid int) string {
-	if syscall.Kill(pid, 0) != nil {
+	if p, err := os.FindProcess(pid); err != nil || p.Signal(syscall.Signal(0)) != nil {
 		return ""
 	}
 	return strconv.Itoa(pid)

@@ -1,4 +1,4 @@
-package podprobe
+package critest
 
 import (
 	"net"
@@ -9,9 +9,9 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// serveHealth serves the health checking protocol of gRPC on a port of this machine, until the end of the test. The
+// ServeHealth serves the health checking protocol of gRPC on a port of this machine, until the end of the test. The
 // services have the health that a test gives them; the service without a name is healthy.
-func serveHealth(t *testing.T, healthy map[string]bool) (port int) {
+func ServeHealth(t testing.TB, healthy map[string]bool) (port int) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
