@@ -31,6 +31,7 @@ func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 	if len(d.change.Resources) > 0 && before != after {
 		d.block("spec.containers", "a running pod keeps its class of service: "+string(before)+" would become "+string(after))
 	}
+	d.unknownFields(from, to)
 	d.metadata(from, to)
 	from.Spec.Containers, from.Spec.InitContainers = nil, nil
 	to.Spec.Containers, to.Spec.InitContainers = nil, nil
@@ -42,6 +43,21 @@ func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 		return nil, &BlockedError{Blocks: d.blocks}
 	}
 	return d.change, nil
+}
+
+// unknownFields compares the fields that templates keep because their types lack them.
+func (d *differ) unknownFields(from, to *corev1.PodTemplateSpec) {
+	var kept [2]any
+	for i, t := range []*corev1.PodTemplateSpec{from, to} {
+		text := t.Annotations[revision.UnknownFieldsKey]
+		if text == "" || json.Unmarshal([]byte(text), &kept[i]) != nil {
+			kept[i] = map[string]any{}
+		}
+		delete(t.Annotations, revision.UnknownFieldsKey)
+	}
+	for _, parts := range differing(nil, kept[0], kept[1]) {
+		d.block(strings.Join(parts, "."), "the field is newer than this release: only a new pod gets it")
+	}
 }
 
 func orEmpty(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {

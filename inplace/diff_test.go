@@ -11,7 +11,47 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/revision"
 )
+
+// A field that the types lack reaches new pods alone. The order of containers is no change.
+func TestDiffOfUnknownFields(t *testing.T) {
+	decode := func(text string) *corev1.PodTemplateSpec {
+		template, err := revision.Decode([]byte(`{"spec":{"template":` + text + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return template
+	}
+	from := decode(`{"spec":{"newer":{"x":1},"containers":[{"name":"a","image":"a:1","newer":1},{"name":"b","newer":2}]}}`)
+	for name, c := range map[string]struct {
+		to   string
+		want []string
+	}{
+		"an image": {
+			to: `{"spec":{"newer":{"x":1},"containers":[{"name":"b","newer":2},{"name":"a","image":"a:2","newer":1}]}}`,
+		},
+		"other values": {
+			to:   `{"spec":{"newer":{"x":2},"containers":[{"name":"a","image":"a:2","newer":1},{"name":"b","newer":3}]}}`,
+			want: []string{"spec.containers[b].newer", "spec.newer.x"},
+		},
+		"none": {
+			to: `{"spec":{"containers":[{"name":"a","image":"a:2"},{"name":"b"}]}}`, want: []string{"spec"},
+		},
+	} {
+		_, err := inplace.Diff(from, decode(c.to), inplace.Policy{})
+		var blocked *inplace.BlockedError
+		var got []string
+		if errors.As(err, &blocked) {
+			for _, b := range blocked.Blocks {
+				got = append(got, b.Path)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
 
 func TestDiff(t *testing.T) {
 	resizable := inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced}

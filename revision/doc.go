@@ -42,6 +42,9 @@
 // The current revision is the one that pods are updated from. Promote is the rule by which the update revision becomes
 // the current one.
 //
+// A template may have fields that the Go types of this build lack. Decode keeps them in the template, under an
+// annotation that exists in memory alone, and Encode stores them: see [KeepUnknownFields].
+//
 // Laws:
 //   - The order of the stored revisions does not matter.
 //   - A template that is stored is never created again, and the newest revision always is the wanted template.

@@ -28,6 +28,7 @@ func plain(t *corev1.PodTemplateSpec) (map[string]any, error) {
 	if err := json.Unmarshal(encoded, &template); err != nil {
 		return nil, err
 	}
+	putBack(template)
 	template["$patch"] = "replace"
 	keepNullTimes(template)
 	return template, nil
@@ -68,18 +69,22 @@ func under(v any, keys ...string) any {
 
 // Decode returns the template in the data of a ControllerRevision that Encode returned.
 func Decode(data []byte) (*corev1.PodTemplateSpec, error) {
-	patch := struct { // decodes in a third of the time of the Layout of one place
+	var patch struct { // a third of the time that the Layout of one place takes
 		Spec struct {
-			Template *corev1.PodTemplateSpec `json:"template"`
+			Template json.RawMessage `json:"template"`
 		} `json:"spec"`
-	}{}
+	}
 	if err := json.Unmarshal(data, &patch); err != nil {
 		return nil, unreadable(err)
 	}
-	if patch.Spec.Template == nil {
+	if patch.Spec.Template == nil || string(patch.Spec.Template) == "null" {
 		return nil, unreadable(errNoTemplate)
 	}
-	return patch.Spec.Template, nil
+	template, err := decodeTemplate(patch.Spec.Template)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return template, nil
 }
 
 // SingleRole is the role of the template in data that Encode returned.

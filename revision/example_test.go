@@ -229,3 +229,22 @@ func ExampleStore() {
 	// Create revision shop
 	// 1 <nil>
 }
+
+func ExampleKeepUnknownFields() {
+	object := map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"fieldOfTomorrow": "kept", "containers": []any{},
+	}}}}
+	// A resource with a template, such as yours.
+	set := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, set); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := revision.KeepUnknownFields(set, object); err != nil {
+		fmt.Println(err)
+		return
+	}
+	data, err := revision.Encode(&set.Spec.Template)
+	fmt.Println(string(data), err)
+	// Output: {"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":[],"fieldOfTomorrow":"kept"}}}} <nil>
+}

@@ -221,8 +221,8 @@ func (at *place) take(data map[string]any, into map[string]*corev1.PodTemplateSp
 		if err != nil {
 			return err
 		}
-		into[role] = &corev1.PodTemplateSpec{}
-		return json.Unmarshal(encoded, into[role])
+		into[role], err = decodeTemplate(encoded)
+		return err
 	})
 }
 

@@ -78,6 +78,7 @@ func (in *injector) collectVolumes(set *Set, c *corev1.Container) {
 		case volume == nil:
 		case there == nil:
 			in.volumes = append(in.volumes, *volume.DeepCopy())
+			take(&in.unknown.Volumes, set.unknown.Volumes, name, name)
 			in.lenders = append(in.lenders, set)
 		case !equality.Semantic.DeepEqual(volume, there):
 			in.note(NoteVolumeKept, set, "container %s gets the volume %s of %s, which is another than that of the set", c.Name,

@@ -38,7 +38,7 @@ func Inject(pod *corev1.Pod, sets []*Set, o Options) (Injection, error) {
 		return Injection{}, nil
 	}
 	in := injector{o: o, pod: pod.DeepCopy(), sets: byName(sets), working: map[string]string{}}
-	for _, step := range []func() error{in.metadata, in.claim, in.build, in.merge} {
+	for _, step := range []func() error{in.metadata, in.claim, in.build, in.merge, in.mergeUnknown} {
 		if err := step(); err != nil {
 			return Injection{}, err
 		}
@@ -71,6 +71,7 @@ type injector struct {
 	lenders           []*Set // of the volumes, one for each
 	secrets           []corev1.LocalObjectReference
 	working           map[string]string
+	unknown           unknown
 	notes             []note.Note
 }
 
@@ -193,6 +194,7 @@ func (in *injector) add(set *Set, p *part, to *[]added) error {
 			return set.refuse(p, fmt.Errorf("container %s: %w", p.Name, err))
 		}
 	}
+	in.takeUnknown(set, p, all, to == &in.inits)
 	for i := range all {
 		*to = append(*to, added{Container: all[i], set: set, before: p.PodInjectPolicy == appsv1beta1.BeforeAppContainerType})
 	}

@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -135,7 +136,10 @@ func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 	var former struct {
 		Spec appsv1beta1.SidecarSetSpec `json:"spec"`
 	}
-	if err := json.Unmarshal(r.Data.Raw, &former); err != nil {
+	var values struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if err := cmp.Or(json.Unmarshal(r.Data.Raw, &former), json.Unmarshal(r.Data.Raw, &values)); err != nil {
 		return nil, fieldError(set.object, fieldRevision, fmt.Errorf("decode revision %s: %w", r.Name, err))
 	}
 	now := set.object
@@ -157,6 +161,10 @@ func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 		if value := r.Annotations[key]; value != "" {
 			annotate(&restored.ObjectMeta, key, value)
 		}
+	}
+	delete(values.Spec, "$patch")
+	if err := KeepUnknownFields(restored, values.Spec); err != nil {
+		return nil, fmt.Errorf("restore revision %s: %w", r.Name, err)
 	}
 	s, err := Parse(restored)
 	if err != nil {

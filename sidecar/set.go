@@ -27,6 +27,7 @@ type Set struct {
 	sidecars []string
 	// hash and bare are those of the annotations; missing ones are computed.
 	hash, bare string
+	unknown    unknown
 }
 
 // part is a container of a set.
@@ -57,6 +58,7 @@ func Parse(set *appsv1beta1.SidecarSet) (*Set, error) {
 		sidecars: Names(set),
 		hash:     set.Annotations[kruise.SidecarSetHashKey],
 		bare:     set.Annotations[kruise.SidecarSetHashWithoutImageKey],
+		unknown:  readUnknown(set),
 	}
 	var faults []error
 	fault := func(field string, err error) {

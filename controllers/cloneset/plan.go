@@ -48,6 +48,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	p := &plan{rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})}
 	p.Plan, err = s.Plan(workloads.Revision{
 		Template: &s.set.Spec.Template, Current: s.set.Status.CurrentRevision, Collisions: s.set.Status.CollisionCount,
+		Update: s.set.Status.UpdateRevision, ObservedGeneration: s.set.Status.ObservedGeneration,
 		Raised: map[string]string{kruise.CloneSetVolumeClaimTemplateHashKey: hash},
 	})
 	if err != nil {

@@ -48,6 +48,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	var err error
 	p.Plan, err = s.Plan(workloads.Revision{
 		Template: &s.set.Spec.Template, Collisions: s.set.Status.CollisionCount,
+		Update: s.observedRevision(), ObservedGeneration: s.set.Status.ObservedGeneration,
 		HashLabel: kruise.PodRevisionLabelKey,
 	})
 	if err != nil {
@@ -198,6 +199,16 @@ func hashOf(rev *appsv1.ControllerRevision) string {
 		return hash
 	}
 	return revision.Short(rev.Name)
+}
+
+// observedRevision returns the name of the update revision in the status, which has its hash.
+func (s *snapshot) observedRevision() string {
+	for _, rev := range s.Revisions {
+		if hashOf(rev) == s.set.Status.UpdateRevision {
+			return rev.Name
+		}
+	}
+	return ""
 }
 
 // hooksOf are the hooks that this kind has.

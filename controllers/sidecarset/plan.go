@@ -2,6 +2,7 @@ package sidecarset
 
 import (
 	"errors"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,13 +61,15 @@ func (s *snapshot) wanted(namespace string) (revision.Wanted, error) {
 	if v := s.set.Spec.CustomVersion; v != "" {
 		version[v1beta1.SidecarSetCustomVersionLabel] = v
 	}
+	annotations := maps.Clone(s.set.Annotations)
+	delete(annotations, revision.UnknownFieldsKey) // they are in the data
 	in := revision.Input{
 		Owner: s.set.Name, Data: data, Have: s.history, Collisions: s.set.Status.CollisionCount, Same: history.Same,
 	}
 	return revision.Wanted{
 		Resolution: revision.Resolve(in), Same: history.Same,
 		Namespace: namespace, Owner: *metav1.NewControllerRef(s.set, gvk()),
-		Labels: s.set.Labels, Annotations: s.set.Annotations,
+		Labels: s.set.Labels, Annotations: annotations,
 		Select: map[string]string{v1beta1.SidecarSetNameLabel: s.set.Name}, NewestLabels: version,
 	}, nil
 }

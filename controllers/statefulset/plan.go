@@ -43,6 +43,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	var err error
 	p.Plan, err = s.Plan(workloads.Revision{
 		Template: &s.set.Spec.Template, Current: s.set.Status.CurrentRevision, Collisions: s.set.Status.CollisionCount,
+		Update: s.set.Status.UpdateRevision, ObservedGeneration: s.set.Status.ObservedGeneration,
 	})
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ package clientgo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -66,8 +67,11 @@ func Sender(c Clientset) driver.Send {
 		namespace := w.Object.GetNamespace()
 		switch w.Object.(type) {
 		case *corev1.Pod:
-			if w.Verb == write.Evict {
+			switch {
+			case w.Verb == write.Evict:
 				return nil, c.CoreV1().Pods(namespace).EvictV1(ctx, driver.Eviction(w))
+			case w.Verb == write.Create && revision.HasUnknownFields(w.Object):
+				return createPod(ctx, c, w)
 			}
 			return Send(ctx, c.CoreV1().Pods(namespace), w)
 		case *corev1.PersistentVolumeClaim:
@@ -81,6 +85,26 @@ func Sender(c Clientset) driver.Send {
 		}
 		return nil, fmt.Errorf("send write: no client for %T", w.Object)
 	}
+}
+
+// createPod creates a pod with the fields that its type lacks, which a client of pods would drop.
+func createPod(ctx context.Context, c Clientset, w *write.Write) (write.Object, error) { //nolint:ireturn // as Send
+	fields, err := revision.WithUnknownFields(w.Object)
+	if err != nil {
+		return nil, fmt.Errorf("send write: %w", err)
+	}
+	fields["apiVersion"], fields["kind"] = "v1", "Pod"
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("send write: %w", err)
+	}
+	request := c.CoreV1().RESTClient().Post().Namespace(w.Object.GetNamespace()).Resource("pods").
+		SetHeader("Content-Type", "application/json").Body(body)
+	if w.FieldOwner != "" {
+		request.Param("fieldManager", w.FieldOwner)
+	}
+	pod := &corev1.Pod{}
+	return pod, request.Do(ctx).Into(pod)
 }
 
 // Client is the client of one kind in a namespace, as client-go has one for pods, revisions and claims.

@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -35,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -60,11 +62,7 @@ func Send( //nolint:ireturn // of any type
 ) (write.Object, error) {
 	switch w.Verb {
 	case write.Create:
-		object := copyOf(w.Object)
-		if err := c.Create(ctx, object, &client.CreateOptions{FieldManager: w.FieldOwner}); err != nil {
-			return nil, err
-		}
-		return object, nil
+		return create(ctx, c, w)
 	case write.Delete:
 		o := w.DeleteOptions()
 		return nil, c.Delete(ctx, w.Object, &client.DeleteOptions{
@@ -76,6 +74,34 @@ func Send( //nolint:ireturn // of any type
 		return patch(ctx, c, w)
 	}
 	return nil, fmt.Errorf("send write: unknown verb %q", w.Verb)
+}
+
+func create(ctx context.Context, c client.Client, w *write.Write) (write.Object, error) { //nolint:ireturn // as Send
+	object, options := copyOf(w.Object), &client.CreateOptions{FieldManager: w.FieldOwner}
+	if !revision.HasUnknownFields(object) {
+		if err := c.Create(ctx, object, options); err != nil {
+			return nil, err
+		}
+		return object, nil
+	}
+	gvk, err := c.GroupVersionKindFor(object)
+	if err != nil {
+		return nil, fmt.Errorf("send write: %w", err)
+	}
+	fields, err := revision.WithUnknownFields(object)
+	if err != nil {
+		return nil, fmt.Errorf("send write: %w", err)
+	}
+	untyped := &unstructured.Unstructured{Object: fields}
+	untyped.SetGroupVersionKind(gvk)
+	if err := c.Create(ctx, untyped, options); err != nil {
+		return nil, err
+	}
+	object = answer(w.Object)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(untyped.Object, object); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	return object, nil
 }
 
 func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, error) { //nolint:ireturn // as Send

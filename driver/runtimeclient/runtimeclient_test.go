@@ -2,13 +2,17 @@ package runtimeclient_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -262,6 +267,38 @@ func TestSendUntyped(t *testing.T) {
 	}
 	if answer.GetLabels()["step"] != "untyped" || answer.GetObjectKind().GroupVersionKind().Kind != "Pod" {
 		t.Errorf("answer %v", answer)
+	}
+}
+
+// A created object has the fields of its templates that their types lack. The answer has the type of the object.
+func TestSendUnknownFields(t *testing.T) {
+	values := map[string]any{"spec": map[string]any{"newer": "x"}}
+	pod := newPod(func(p *corev1.Pod) { p.Name, p.UID = "created", "" })
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "created"}}
+	if err := errors.Join(
+		revision.KeepUnknownFields(pod, values),
+		revision.KeepUnknownFields(job, map[string]any{"spec": map[string]any{"template": values}}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range []write.Object{pod, job} {
+		var sent []byte
+		c := interceptor.NewClient(apiserver.New(clientgoscheme.Scheme, time.Now), interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				sent, _ = json.Marshal(o)
+				return c.Create(ctx, o, options...)
+			},
+		})
+		answer, err := runtimeclient.Send(t.Context(), c, &write.Write{Verb: write.Create, Object: object})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reflect.TypeOf(answer) != reflect.TypeOf(object) || answer.GetName() != "created" || answer.GetUID() == "" {
+			t.Errorf("answer %v", answer)
+		}
+		if !strings.Contains(string(sent), `"newer":"x"`) || strings.Contains(string(sent), revision.UnknownFieldsKey) {
+			t.Errorf("sent %s", sent)
+		}
 	}
 }
 

@@ -2,14 +2,19 @@ package podtemplate
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
 )
 
 // DefaultTimeout leaves the API server, which gives a webhook ten seconds by default, time to receive the reason for a
@@ -54,6 +59,9 @@ type Verdict struct {
 	// Unknown are the paths in the workload of unknown fields, with faults or without, if TellUnknown is set. They are no
 	// faults: the API server drops them from pods.
 	Unknown []string
+	// Newer are the paths in the workload of fields that the API server knows, and the types of this module lack, if
+	// TellUnknown is set.
+	Newer []string
 }
 
 // Check validates and defaults a template by a dry run. The error is an *UnavailableError.
@@ -86,7 +94,26 @@ func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 	defaulted, _, _ := unstructured.NestedMap(obj.Object, "template")
 	dropMocks(defaulted, len(mocks.paths))
 	dropAlias(defaulted, t.Content)
-	return Verdict{Defaulted: defaulted, Missing: missing, Unknown: unknown}, nil
+	return Verdict{Defaulted: defaulted, Missing: missing, Unknown: unknown, Newer: t.newer(unknown)}, nil
+}
+
+// newer returns the fields that the types lack, without those that are unknown to the API server.
+func (t Template) newer(unknown []string) (paths []string) {
+	encoded, err := json.Marshal(t.Content)
+	if err != nil || !t.TellUnknown {
+		return nil
+	}
+	lacking, _ := kjson.UnmarshalStrict(encoded, &corev1.PodTemplateSpec{}, kjson.DisallowUnknownFields)
+	for _, err := range lacking {
+		var at kjson.FieldError
+		if !errors.As(err, &at) {
+			continue
+		}
+		if path := t.Path.String() + "." + at.FieldPath(); !slices.Contains(unknown, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // create is the dry run. An unknown field is kept in the workload, as the schema says; it is reported if TellUnknown is

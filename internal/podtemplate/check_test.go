@@ -3,6 +3,7 @@ package podtemplate_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -334,6 +335,30 @@ func TestUnknown(t *testing.T) {
 				t.Errorf("%s: %v (-want +got):\n%s", c.why, err, diff)
 			}
 		})
+	}
+}
+
+// Fields that the API server knows, and the types of this module lack, are reported as newer.
+func TestNewer(t *testing.T) {
+	content := `{"metadata":{"newer":1},"spec":{"misspelt":2,"containers":[{"name":"a"},{"name":"b","newer":3}]}}`
+	api := interceptor.NewClient(nil, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.CreateOption) error {
+			if o := (&client.CreateOptions{}).ApplyOptions(opts); o.FieldValidation == metav1.FieldValidationStrict {
+				return apierrors.NewBadRequest(`strict decoding error: unknown field "template.spec.misspelt"`)
+			}
+			return nil
+		},
+	})
+	for tell, want := range map[bool][]string{
+		true: {"spec.template.metadata.newer", "spec.template.spec.containers[1].newer"}, false: nil,
+	} {
+		verdict, err := podtemplate.Check(t.Context(), api, podtemplate.Template{
+			Content: decode(t, content), Path: field.NewPath("spec", "template"), TellUnknown: tell,
+		})
+		slices.Sort(verdict.Newer)
+		if diff := cmp.Diff(want, verdict.Newer); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
 	}
 }
 

@@ -91,6 +91,16 @@ func Unknown(paths []string) []string {
 	return warnings
 }
 
+// Newer returns the warnings of fields that the types lack, with what a change of one does.
+func Newer(paths []string, change string) []string {
+	warnings := make([]string, len(paths))
+	for i, path := range paths {
+		warnings[i] = fmt.Sprintf("field %q is newer than this version of kruisekit: it is kept, and a change %s",
+			path, change)
+	}
+	return warnings
+}
+
 // Missing returns the warnings of what a pod template lacks, and a pod webhook may add. Those beyond the first 100 are
 // left out.
 func Missing(faults field.ErrorList) []string {

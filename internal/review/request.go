@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
 )
 
 // Concerns reports whether a request creates or updates an object itself, and not a subresource.
@@ -44,10 +45,23 @@ func (e *TypeError) Error() string {
 
 // Unmarshal is case-sensitive, as API servers are. The error wraps a *TypeError where one value is to blame.
 func Unmarshal(raw []byte, into any) error {
+	return decoded(raw, utiljson.Unmarshal(raw, into))
+}
+
+// UnmarshalObject is Unmarshal of a review, and reports whether its object has fields that their types lack.
+func UnmarshalObject(raw []byte, into any) (unknownFields bool, err error) {
+	unknown, err := kjson.UnmarshalStrict(raw, into, kjson.DisallowUnknownFields)
+	return slices.ContainsFunc(unknown, func(err error) bool {
+		var field kjson.FieldError
+		return errors.As(err, &field) && strings.HasPrefix(field.FieldPath(), "request.object.")
+	}), decoded(raw, err)
+}
+
+// decoded returns the error of a decoder with its context.
+func decoded(raw []byte, err error) error {
 	if len(raw) == 0 {
 		return errors.New("decode object: the request has none")
 	}
-	err := utiljson.Unmarshal(raw, into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
 		err = &TypeError{Path: pathOf(wrong.Field), Found: wrong.Value, Wanted: wrong.Type.String()}

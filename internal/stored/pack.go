@@ -10,6 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // Pack replaces what an untyped object has besides its metadata by its text, for a cache. The maps of a decoded
@@ -104,28 +109,35 @@ func Value[T any](raw *unstructured.Unstructured, path ...string) (T, bool, erro
 	return value, true, nil
 }
 
-// decode makes a typed object of an untyped one. Of what is packed no maps are made on the way, but where something
-// cannot be decoded.
+// decode makes a typed object of an untyped one, whose templates keep the fields that their Go types lack. Of what is
+// packed no maps are made on the way, but where something cannot be decoded or has such fields.
 func decode[T any](raw *unstructured.Unstructured) (*T, error) {
 	rest, texts := apart(raw)
-	if texts == nil {
-		return convert[T](rest)
-	}
-	object := new(T)
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(rest, object)
-	for key, text := range texts {
-		if err == nil {
-			err = utiljson.Unmarshal(fmt.Appendf(nil, "{%q:%s}", key, text), object)
+	object, unknown := new(T), texts == nil
+	if texts != nil {
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(rest, object)
+		for key, text := range texts {
+			if err == nil {
+				var fields []error
+				fields, err = kjson.UnmarshalStrict(fmt.Appendf(nil, "{%q:%s}", key, text), object, kjson.DisallowUnknownFields)
+				unknown = unknown || len(fields) > 0
+			}
 		}
-	}
-	if err == nil {
-		return object, nil
+		if err == nil && !unknown {
+			return object, nil
+		}
 	}
 	content, err := Content(raw)
 	if err != nil {
 		return nil, err
 	}
-	return convert[T](content)
+	if object, err = convert[T](content); err != nil {
+		return nil, err
+	}
+	if set, ok := any(object).(*v1beta1.SidecarSet); ok {
+		return object, sidecar.KeepUnknownFields(set, content["spec"])
+	}
+	return object, revision.KeepUnknownFields(object, content)
 }
 
 // convert makes a typed object of content. The converter would cut off integers that a field of 32 bits does not hold,

@@ -3,6 +3,7 @@ package workloads
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -137,7 +138,7 @@ func (k *Kit) observeOrphans(ctx context.Context, o *Observation) error {
 	if live == nil || live.UID != o.Object.GetUID() || live.DeletionTimestamp != nil {
 		o.Orphans, o.OrphanRevisions = nil, nil
 	}
-	o.Revisions = append(o.Revisions, o.OrphanRevisions...)
+	o.Revisions = append(o.Revisions, WithUnknownFields(slices.Clone(o.OrphanRevisions))...)
 	revision.Sort(o.Revisions)
 	return nil
 }

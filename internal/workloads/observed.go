@@ -107,7 +107,7 @@ func (d *Dependents) Observe(
 	if o.Revisions, err = controlled(ctx, o, d.revisions, revisions.Items); err != nil {
 		return nil, err
 	}
-	revision.Sort(o.Revisions)
+	revision.Sort(WithUnknownFields(o.Revisions))
 	return &o.Observed, d.observeJobs(ctx, o)
 }
 

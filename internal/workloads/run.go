@@ -202,9 +202,10 @@ type Plan struct {
 // Revision is the template of a workload as its history keeps it.
 type Revision struct {
 	Template *corev1.PodTemplateSpec
-	// Current is the name of the current revision in the status, Collisions the count there.
-	Current    string
-	Collisions *int32
+	// Current and Update are the names of revisions in the status, Collisions and ObservedGeneration its fields.
+	Current, Update    string
+	Collisions         *int32
+	ObservedGeneration int64
 	// Raised are annotations of a revision that is created, or that is older and becomes the newest.
 	Raised map[string]string
 	// HashLabel is a label of a new revision that has its hash, besides controller.kubernetes.io/hash; empty for none.
@@ -219,6 +220,7 @@ func (o *Observation) Plan(r Revision) (*Plan, error) {
 	}
 	p := &Plan{Data: data}
 	p.After.In(o.RecheckAfter)
+	adopt := o.takeOver(&r)
 	p.Resolution = revision.Resolve(revision.Input{
 		Owner: o.Object.GetName(), Data: data, Have: o.Revisions, Current: r.Current, Collisions: r.Collisions,
 	})
@@ -231,13 +233,14 @@ func (o *Observation) Plan(r Revision) (*Plan, error) {
 	if r.HashLabel != "" {
 		labels[r.HashLabel] = p.Resolution.Hash
 	}
-	var adopt []write.Write
 	for _, rev := range o.OrphanRevisions {
 		adopt = append(adopt, o.adopt(rev))
 	}
+	annotations := maps.Clone(o.Object.GetAnnotations())
+	delete(annotations, revision.UnknownFieldsKey) // takeOver alone writes it
 	p.Store, err = revision.Store(revision.Wanted{
 		Resolution: p.Resolution, Namespace: o.Object.GetNamespace(), Owner: o.ControllerRef(), Adopt: adopt,
-		Labels: labels, Annotations: maps.Clone(o.Object.GetAnnotations()), RaisedAnnotations: r.Raised,
+		Labels: labels, Annotations: annotations, RaisedAnnotations: r.Raised,
 	})
 	return p, err
 }

@@ -107,7 +107,8 @@ func (w *webhooks[T]) judged(name string, faults field.ErrorList) admission.Resp
 
 // warnings are those of a template.
 func warnings(template podtemplate.Verdict) []string {
-	return append(review.Unknown(template.Unknown), review.Missing(template.Missing)...)
+	return slices.Concat(review.Unknown(template.Unknown), review.Newer(template.Newer, "recreates pods"),
+		review.Missing(template.Missing))
 }
 
 // faults of the object by itself, and of the change. Those that the stored object has too, and those that the row

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 // mostBytes of a request. API servers send two objects of 3 MiB at most, and little else.
@@ -91,7 +92,8 @@ func read(r *http.Request) (envelope, error) {
 		return in, errors.Join(fmt.Errorf("read the request: %d bytes of at most %d", n, mostBytes), err)
 	}
 	sent := envelope{}
-	if err := review.Unmarshal(body.Bytes(), &sent); err != nil {
+	unknownFields, err := review.UnmarshalObject(body.Bytes(), &sent)
+	if err != nil {
 		var bare struct {
 			Request struct {
 				UID types.UID `json:"uid"`
@@ -105,7 +107,26 @@ func read(r *http.Request) (envelope, error) {
 	if sent.Kind != in.Kind || sent.Request == nil {
 		return in, fmt.Errorf("a review is wanted, not a %q without a request", sent.Kind)
 	}
-	return sent, nil
+	if sent.Request.Pod != nil {
+		delete(sent.Request.Pod.Annotations, revision.UnknownFieldsKey)
+	}
+	if unknownFields {
+		err = keepUnknownFields(body.Bytes(), sent.Request.Pod)
+	}
+	return sent, err
+}
+
+// keepUnknownFields keeps the fields of a pod in a review that its type lacks, so that no patch of a list drops them.
+func keepUnknownFields(body []byte, pod *corev1.Pod) error {
+	var values struct {
+		Request struct {
+			Object map[string]any `json:"object"`
+		} `json:"request"`
+	}
+	if err := review.Unmarshal(body, &values); err != nil {
+		return err
+	}
+	return revision.KeepUnknownFields(pod, values.Request.Object)
 }
 
 // answer recovers a panic of a step, logs it, and rejects the pod with its text.

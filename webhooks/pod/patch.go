@@ -6,12 +6,14 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -19,6 +21,57 @@ import (
 // change, without encoding the rest: of an existing container only its variables, of the lists the new elements. It
 // compares the rest as a whole.
 func difference(before, after *corev1.Pod) ([]write.Op, error) {
+	if !revision.HasUnknownFields(after) {
+		return changes(before, after)
+	}
+	fields, err := revision.WithUnknownFields(after)
+	if err != nil {
+		return nil, err
+	}
+	ops, err := changes(withoutUnknown(before), withoutUnknown(after))
+	if err != nil {
+		return nil, err
+	}
+	for i := range ops {
+		if value, ok := at(fields, ops[i].Path); ok && strings.HasPrefix(ops[i].Path, "/spec/") {
+			ops[i].Value = value
+		}
+	}
+	return ops, nil
+}
+
+// withoutUnknown returns a pod without the annotation of unknown fields.
+func withoutUnknown(pod *corev1.Pod) *corev1.Pod {
+	known := *pod
+	known.Annotations = maps.Clone(pod.Annotations)
+	delete(known.Annotations, revision.UnknownFieldsKey)
+	return &known
+}
+
+// at returns the JSON value at the path of an op.
+func at(value any, path string) (any, bool) {
+	for key := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		switch v := value.(type) {
+		case map[string]any:
+			var ok bool
+			if value, ok = v[key]; !ok {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			value = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// changes is difference of the fields that the types have.
+func changes(before, after *corev1.Pod) ([]write.Op, error) {
 	var d differ
 	if before.Name != after.Name {
 		d.add("/metadata/name", after.Name)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 // A patch of any change makes of the pod what was meant, and leaves what this program does not know.
@@ -39,6 +42,47 @@ func TestDifference(t *testing.T) {
 		}
 		if gocmp.Equal(encode(t, before), encode(t, after)) && len(patch) > 0 {
 			t.Fatalf("seed %d: nothing changed, and the patch is %s", seed, encode(t, patch))
+		}
+	}
+}
+
+// No change of a pod drops a field that the types lack, not even of a container that the patch replaces.
+func TestDifferenceKeepsUnknownFields(t *testing.T) {
+	for seed := range uint64(300) {
+		d := rand.New(rand.NewPCG(seed, 5))
+		before := randomPod(d)
+		sent := strings.ReplaceAll(encode(t, before), `"image":"i"`, `"image":"i","newer":{"x":1}`)
+		var values map[string]any
+		if err := json.Unmarshal([]byte(sent), &values); err != nil {
+			t.Fatal(err)
+		}
+		if err := revision.KeepUnknownFields(before, values); err != nil {
+			t.Fatal(err)
+		}
+		after := before.DeepCopy()
+		for range d.IntN(5) {
+			change(d, after)
+		}
+		if kept := before.Annotations[revision.UnknownFieldsKey]; kept != "" { // no step drops an annotation
+			after.Annotations = maps.Clone(after.Annotations)
+			if after.Annotations == nil {
+				after.Annotations = map[string]string{}
+			}
+			after.Annotations[revision.UnknownFieldsKey] = kept
+		}
+		patch, err := difference(before, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied := apply(t, seed, sent, encode(t, patch))
+		want := 0
+		for _, c := range before.Spec.Containers {
+			if slices.ContainsFunc(after.Spec.Containers, func(a corev1.Container) bool { return a.Name == c.Name }) {
+				want++
+			}
+		}
+		if got := strings.Count(applied, `"newer":{"x":1}`); got != want || strings.Contains(applied, revision.UnknownFieldsKey) {
+			t.Fatalf("seed %d: %d containers of %d have their field: %s by %s", seed, got, want, applied, encode(t, patch))
 		}
 	}
 }

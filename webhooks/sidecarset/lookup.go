@@ -3,6 +3,7 @@ package sidecarset
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -75,7 +76,8 @@ func (w *webhooks) partFaults(ctx context.Context, c change, found *kinds.Findin
 		return fmt.Errorf("validate containers and volumes: %w", err)
 	}
 	found.Faults = verdict.Faults
-	found.Warnings = append(found.Warnings, review.Unknown(verdict.Unknown)...)
+	found.Warnings = slices.Concat(found.Warnings, review.Unknown(verdict.Unknown),
+		review.Newer(verdict.Newer, "reaches new pods alone"))
 	return nil
 }
 

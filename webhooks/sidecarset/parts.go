@@ -83,8 +83,10 @@ func (w *webhooks) judgeParts(ctx context.Context, c content, reportUnknown bool
 			fault.Field = "spec"
 		}
 	}
-	for i, path := range verdict.Unknown {
-		verdict.Unknown[i] = strings.TrimPrefix(path, at+".")
+	for _, paths := range [][]string{verdict.Unknown, verdict.Newer} {
+		for i, path := range paths {
+			paths[i] = strings.TrimPrefix(path, at+".")
+		}
 	}
 	if len(c.list("containers")) == 0 {
 		defaulted, _ := verdict.Defaulted["spec"].(map[string]any)

@@ -92,7 +92,7 @@ func DaemonSet(set *appsv1.DaemonSet, o Observed, r Rollout) (workload.Input, []
 		in.Revisions = append(in.Revisions, hashed(rev))
 	}
 	if data, err := revision.Encode(&set.Spec.Template); err == nil && set.Status.ObservedGeneration >= set.Generation {
-		found := revision.Resolve(revision.Input{Owner: set.Name, Data: data, Have: have})
+		found := revision.Resolve(revision.Input{Owner: set.Name, Data: data, Have: have, Same: sameKnown})
 		if found.Verdict == revision.Use {
 			in.Update = hashed(found.Update)
 		}
@@ -104,6 +104,22 @@ func DaemonSet(set *appsv1.DaemonSet, o Observed, r Rollout) (workload.Input, []
 	}
 	restart(&in, &set.Spec.Template, have, r.PodUpdatePolicy)
 	return o.observed(in, set, &set.Spec.Template)
+}
+
+// sameKnown compares revisions without the fields that the types lack: the set was decoded without these, and the
+// built-in controller has stored them.
+func sameKnown(a, b []byte) bool {
+	x, err := revision.Decode(a)
+	if err != nil {
+		return false
+	}
+	y, err := revision.Decode(b)
+	if err != nil {
+		return false
+	}
+	delete(x.Annotations, revision.UnknownFieldsKey)
+	delete(y.Annotations, revision.UnknownFieldsKey)
+	return revision.Same(x, y)
 }
 
 // hashed is a revision whose pods have its hash in their label.

@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 // older is an object of v1alpha1 that converts to v1beta1.
@@ -25,7 +27,10 @@ func Read[T any](o *unstructured.Unstructured) (*T, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
-	return into, nil
+	if _, ok := any(into).(*corev1.Pod); ok { // of which no template is made
+		return into, nil
+	}
+	return into, revision.KeepUnknownFields(into, o.Object)
 }
 
 // ReadAll converts what a call has listed, and returns the error of the call.
@@ -116,7 +121,7 @@ func ReadContainerRecreateRequest(o *unstructured.Unstructured) (*v1beta1.Contai
 // Write returns an object as the API server takes it in one of its served versions. Only for kinds whose spec is the
 // same in all versions: jobs, pull jobs and requests.
 func Write(kind schema.GroupVersionKind, o runtime.Object) (*unstructured.Unstructured, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	fields, err := revision.WithUnknownFields(o)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 // The groups of the kinds.
@@ -140,7 +142,7 @@ func Template(o *unstructured.Unstructured) (*corev1.PodTemplateSpec, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, template); err != nil {
 		return nil, fmt.Errorf("read the pod template of %s: %w", o.GetName(), err)
 	}
-	return template, nil
+	return template, revision.KeepUnknownFields(template, fields)
 }
 
 // Containers returns the containers or the init containers of an object.

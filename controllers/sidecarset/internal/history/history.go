@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 // content is the part of a set that a revision contains.
@@ -49,6 +50,7 @@ func Encode(set *appsv1beta1.SidecarSet) ([]byte, error) {
 			spec[key] = nil // an empty list is none, however it was written
 		}
 	}
+	revision.AddUnknownFields(spec, set.Annotations[revision.UnknownFieldsKey], set.Spec)
 	spec["$patch"] = "replace"
 	if data, err = json.Marshal(map[string]any{"spec": spec}); err != nil {
 		return nil, fmt.Errorf("encode revision: %w", err)
@@ -62,10 +64,25 @@ func Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	var x, y struct {
+	x, unknownOfX, okX := decode(a)
+	y, unknownOfY, okY := decode(b)
+	return okX && okY && unknownOfX == unknownOfY && apiequality.Semantic.DeepEqual(x, y)
+}
+
+// decode returns the content of a revision, and the fields that its types lack.
+func decode(data []byte) (spec content, unknownFields string, ok bool) {
+	var known struct {
 		Spec content `json:"spec"`
 	}
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && apiequality.Semantic.DeepEqual(x, y)
+	var values struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if json.Unmarshal(data, &known) != nil || json.Unmarshal(data, &values) != nil {
+		return known.Spec, "", false
+	}
+	delete(values.Spec, "$patch")
+	unknownFields, err := revision.UnknownFields(values.Spec, appsv1beta1.SidecarSetSpec{})
+	return known.Spec, unknownFields, err == nil
 }
 
 // Surplus returns the revisions to delete, the oldest first: those beyond the limit of the set that are not in use. The

@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -80,11 +81,7 @@ func (t *Template) podTemplate(w *Wanted, identity map[string]string) (map[strin
 		return nil, err
 	}
 	pod.Labels = merged(pod.Labels, identity)
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
-	if err != nil {
-		return nil, fmt.Errorf("encode pod template: %w", err)
-	}
-	return content, nil
+	return revision.WithUnknownFields(pod)
 }
 
 // setStrategy sets the partition, and how many pods may be unavailable.

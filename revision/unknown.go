@@ -1,0 +1,283 @@
+package revision
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// UnknownFieldsKey is the annotation in which a decoded template, and a pod that is about to be created, keep the
+// fields that the Go types of this build lack: those of a newer Kubernetes. The value is JSON with the fields at their
+// paths. The annotation exists in memory alone. Encode stores the fields at their paths, and package driver sends them
+// there.
+const UnknownFieldsKey = "kruisekit.dev/unknown-fields"
+
+// storedTemplate is a template as revisions have it.
+type storedTemplate struct {
+	corev1.PodTemplateSpec `json:",inline"`
+	Patch                  string `json:"$patch,omitempty"`
+}
+
+// decodeTemplate returns the template of JSON, which keeps its unknown fields.
+func decodeTemplate(encoded []byte) (*corev1.PodTemplateSpec, error) {
+	var stored storedTemplate
+	unknown, err := kjson.UnmarshalStrict(encoded, &stored, kjson.DisallowUnknownFields)
+	if err != nil || len(unknown) == 0 {
+		delete(stored.Annotations, UnknownFieldsKey) // users cannot set it
+		return &stored.PodTemplateSpec, err
+	}
+	var values any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &values); err != nil {
+		return nil, err
+	}
+	return &stored.PodTemplateSpec, KeepUnknownFields(&stored.PodTemplateSpec, values)
+}
+
+// KeepUnknownFields keeps the unknown fields of JSON values in the templates of an object that was decoded from these
+// values. The object is a pointer to a template, or to a struct that has templates at any depth, outside of lists.
+// Decode needs no call of it.
+func KeepUnknownFields(object, values any) error {
+	return eachTemplate(reflect.ValueOf(object), values, func(annotations *map[string]string, values any) error {
+		text, err := UnknownFields(values, storedTemplate{})
+		if err != nil {
+			return err
+		}
+		if delete(*annotations, UnknownFieldsKey); text == "" { // users cannot set it
+			return nil
+		}
+		if *annotations == nil {
+			*annotations = map[string]string{}
+		}
+		(*annotations)[UnknownFieldsKey] = text
+		return nil
+	})
+}
+
+// UnknownFields returns the fields of JSON values that the type of an object lacks, as JSON with the fields at their
+// paths; empty for none. The elements of a list with a merge key have the key.
+func UnknownFields(values, object any) (string, error) {
+	unknown := unknownIn(values, reflect.TypeOf(object), "")
+	if unknown == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(unknown)
+	if err != nil {
+		return "", fmt.Errorf("encode unknown fields: %w", err)
+	}
+	return string(text), nil
+}
+
+// AddUnknownFields adds what UnknownFields returned to the JSON values of an object. Text that is no JSON adds nothing.
+func AddUnknownFields(values map[string]any, text string, object any) {
+	var unknown any
+	if kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &unknown) == nil {
+		add(values, unknown, reflect.TypeOf(object), "")
+	}
+}
+
+// HasUnknownFields reports whether a pod, a template, or a template of an object keeps unknown fields.
+func HasUnknownFields(object any) bool {
+	if pod, ok := object.(*corev1.Pod); ok { // there are many
+		return pod.Annotations[UnknownFieldsKey] != ""
+	}
+	found := false
+	_ = eachTemplate(reflect.ValueOf(object), nil, func(annotations *map[string]string, _ any) error {
+		found = found || (*annotations)[UnknownFieldsKey] != ""
+		return nil
+	})
+	return found
+}
+
+// WithUnknownFields returns the JSON values of a pod, a template, or an object with templates, with the unknown fields
+// that they keep at their paths.
+func WithUnknownFields(object any) (map[string]any, error) {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	values := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &values); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	return values, eachTemplate(reflect.ValueOf(object), values, func(_ *map[string]string, values any) error {
+		if fields, ok := values.(map[string]any); ok {
+			putBack(fields)
+		}
+		return nil
+	})
+}
+
+// putBack moves the unknown fields of a pod or a template from the annotation to their paths.
+func putBack(values map[string]any) {
+	metadata, _ := values["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if kept, ok := annotations[UnknownFieldsKey].(string); ok {
+		if delete(annotations, UnknownFieldsKey); len(annotations) == 0 {
+			delete(metadata, "annotations")
+		}
+		AddUnknownFields(values, kept, corev1.PodTemplateSpec{})
+	}
+}
+
+// eachTemplate calls do with the annotations of each template and pod in an object, and with their JSON values; nil
+// where values lack them.
+func eachTemplate(object reflect.Value, values any, do func(annotations *map[string]string, values any) error) error {
+	for object.Kind() == reflect.Pointer {
+		if object.IsNil() {
+			return nil
+		}
+		object = object.Elem()
+	}
+	if !hasFields(object.Type()) || !object.CanAddr() {
+		return nil
+	}
+	switch template := object.Addr().Interface().(type) {
+	case *corev1.PodTemplateSpec:
+		return do(&template.Annotations, values)
+	case *corev1.Pod: // without its status, and what tells it from other kinds
+		return do(&template.Annotations, map[string]any{"metadata": under(values, "metadata"), "spec": under(values, "spec")})
+	}
+	for i := range object.NumField() {
+		f := object.Type().Field(i)
+		inner, name := values, nameOf(f)
+		if name != "" {
+			inner = under(values, name)
+		}
+		if name == "metadata" || name == "status" || name == "" && !f.Anonymous {
+			continue
+		}
+		if err := eachTemplate(object.Field(i), inner, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknownIn returns the part of JSON values for which a type has no fields; nil for none. A list with a merge key has
+// the elements with unknown fields, and their keys; another list has all elements.
+func unknownIn(values any, t reflect.Type, mergeKey string) any {
+	t = dereferenced(t)
+	list, ok := values.([]any)
+	if ok && t.Kind() == reflect.Slice {
+		return unknownInList(list, t.Elem(), mergeKey)
+	}
+	fields, ok := values.(map[string]any)
+	if !ok || !hasFields(t) {
+		return nil
+	}
+	unknown := map[string]any{}
+	for name, inner := range fields {
+		if f, known := fieldOf(t, name); known {
+			inner = unknownIn(inner, f.Type, f.Tag.Get("patchMergeKey"))
+		}
+		if inner != nil {
+			unknown[name] = inner
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return unknown
+}
+
+func unknownInList(values []any, t reflect.Type, mergeKey string) any {
+	list, found := make([]any, 0, len(values)), false
+	for _, element := range values {
+		unknown, ok := unknownIn(element, t, "").(map[string]any)
+		key := under(element, mergeKey)
+		switch found = found || ok; {
+		case ok && key != nil:
+			unknown[mergeKey] = key
+		case !ok && key == nil:
+			unknown = map[string]any{}
+		case !ok:
+			continue
+		}
+		list = append(list, unknown)
+	}
+	if !found {
+		return nil
+	}
+	if mergeKey != "" { // the order of the elements with names does not count
+		slices.SortStableFunc(list, func(a, b any) int {
+			return strings.Compare(fmt.Sprint(under(a, mergeKey)), fmt.Sprint(under(b, mergeKey)))
+		})
+	}
+	return list
+}
+
+// add adds unknown fields to JSON values of a type. What the values lack of known fields stays away.
+func add(values, unknown any, t reflect.Type, mergeKey string) {
+	t = dereferenced(t)
+	switch u := unknown.(type) {
+	case map[string]any:
+		into, ok := values.(map[string]any)
+		if !ok || !hasFields(t) {
+			return
+		}
+		for name, inner := range u {
+			f, known := fieldOf(t, name)
+			if _, exists := into[name]; !known && !exists {
+				into[name] = inner
+			} else if known {
+				add(into[name], inner, f.Type, f.Tag.Get("patchMergeKey"))
+			}
+		}
+	case []any:
+		list, ok := values.([]any)
+		if !ok || t.Kind() != reflect.Slice {
+			return
+		}
+		for i, element := range list {
+			if key := under(element, mergeKey); key != nil {
+				i = slices.IndexFunc(u, func(other any) bool { return under(other, mergeKey) == key })
+			}
+			if i >= 0 && i < len(u) {
+				add(element, u[i], t.Elem(), "")
+			}
+		}
+	}
+}
+
+func dereferenced(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// hasFields reports whether the JSON of a type has the fields of a struct. Quantities and times have other forms.
+func hasFields(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
+// fieldOf returns the field of a struct by its name in JSON.
+func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	if t.Kind() != reflect.Struct {
+		return reflect.StructField{}, false
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch nameOf(f) {
+		case name:
+			return f, true
+		case "":
+			if inner, ok := fieldOf(f.Type, name); ok && f.Anonymous {
+				return inner, true
+			}
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// nameOf returns the name of a field in JSON; empty for a field without JSON, and for an embedded struct whose fields
+// are those of the struct around it.
+func nameOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return strings.TrimPrefix(name, "-")
+}
