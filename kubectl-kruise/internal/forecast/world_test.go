@@ -215,7 +215,7 @@ func happened(before map[types.UID]*corev1.Pod, pods []*corev1.Pod) map[string]s
 			fates[was.Name] = "in place"
 		}
 		for i, c := range is.Status.ContainerStatuses {
-			if i < len(was.Status.ContainerStatuses) && c.RestartCount != was.Status.ContainerStatuses[i].RestartCount {
+			if i < len(was.Status.ContainerStatuses) && c.ImageID != was.Status.ContainerStatuses[i].ImageID {
 				fates[was.Name] += " " + c.Name
 			}
 		}
