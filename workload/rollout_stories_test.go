@@ -317,3 +317,21 @@ func (s *site) act(r *rand.Rand, faults *podbench.Chance) {
 		s.start(podbench.Writes(s.Server, faults.Do))
 	}
 }
+
+func withImage(image string) func(*appsv1.StatefulSet) {
+	return func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = image }
+}
+
+// withEnv changes what only a new pod takes.
+func withEnv(s *appsv1.StatefulSet) {
+	c := &s.Spec.Template.Spec.Containers[0]
+	c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "b"})
+}
+
+func withPartition(n int32) func(*appsv1.StatefulSet) {
+	return func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate.Partition = &n }
+}
+
+func withReplicas(n int32) func(*appsv1.StatefulSet) {
+	return func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n }
+}

@@ -381,21 +381,3 @@ func (s *site) picture() string {
 	}
 	return strings.Join(all, " ")
 }
-
-func withImage(image string) func(*appsv1.StatefulSet) {
-	return func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = image }
-}
-
-// withEnv changes what only a new pod takes.
-func withEnv(s *appsv1.StatefulSet) {
-	c := &s.Spec.Template.Spec.Containers[0]
-	c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "b"})
-}
-
-func withPartition(n int32) func(*appsv1.StatefulSet) {
-	return func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate.Partition = &n }
-}
-
-func withReplicas(n int32) func(*appsv1.StatefulSet) {
-	return func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n }
-}
