@@ -33,11 +33,25 @@ func difference(before, after *corev1.Pod) ([]write.Op, error) {
 		return nil, err
 	}
 	for i := range ops {
-		if value, ok := at(fields, ops[i].Path); ok && strings.HasPrefix(ops[i].Path, "/spec/") {
+		if value, ok := at(fields, ops[i].Path); ok && ops[i].Op != "remove" && isFinal(ops[i].Path) {
 			ops[i].Value = value
 		}
 	}
 	return ops, nil
+}
+
+// isFinal reports whether the value at the path of an op is that of the changed pod: the indexes of the lists that list
+// compares are final, those of other lists may change with the ops that follow.
+func isFinal(path string) bool {
+	fields := strings.Split(path, "/")[1:]
+	if len(fields) < 2 || fields[0] != "spec" {
+		return false
+	}
+	switch fields[1] {
+	case "initContainers", "containers", "volumes", "imagePullSecrets", "readinessGates":
+		return true
+	}
+	return !slices.ContainsFunc(fields, func(f string) bool { return f != "" && f[0] >= '0' && f[0] <= '9' })
 }
 
 // withoutUnknown returns a pod without the annotation of unknown fields.
