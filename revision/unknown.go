@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 )
@@ -72,12 +73,45 @@ func UnknownFields(values, object any) (string, error) {
 	return string(text), nil
 }
 
-// AddUnknownFields adds what UnknownFields returned to the JSON values of an object. Text that is no JSON adds nothing.
+// AddUnknownFields adds what UnknownFields returned to the JSON values of an object, also where the types have the
+// fields by now. Text that is no JSON adds nothing.
 func AddUnknownFields(values map[string]any, text string, object any) {
 	var unknown any
 	if kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &unknown) == nil {
-		add(values, unknown, reflect.TypeOf(object), "")
+		(&adder{known: true}).add(values, unknown, reflect.TypeOf(object), "")
 	}
+}
+
+// Complete returns revisions with the fields that their annotation UnknownFieldsKey has in their data: those that were
+// lost when they were stored, and recorded later. Each template is at spec.template.
+func Complete(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
+	all := slices.Clone(revisions)
+	for i, rev := range all {
+		if text := rev.Annotations[UnknownFieldsKey]; text != "" {
+			all[i] = Completed(rev, text)
+		}
+	}
+	return all
+}
+
+// Completed returns a revision with unknown fields in its data; the same revision where its data cannot be read.
+func Completed(rev *appsv1.ControllerRevision, unknown string) *appsv1.ControllerRevision {
+	values := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(rev.Data.Raw, &values); err != nil {
+		return rev
+	}
+	template, ok := under(values, "spec", "template").(map[string]any)
+	if !ok {
+		return rev
+	}
+	AddUnknownFields(template, unknown, storedTemplate{})
+	data, err := json.Marshal(values)
+	if err != nil {
+		return rev
+	}
+	full := *rev
+	full.Data.Raw = data
+	return &full
 }
 
 // HasUnknownFields reports whether a pod, a template, or a template of an object keeps unknown fields.
@@ -120,7 +154,10 @@ func putBack(values map[string]any) {
 		if delete(annotations, UnknownFieldsKey); len(annotations) == 0 {
 			delete(metadata, "annotations")
 		}
-		AddUnknownFields(values, kept, corev1.PodTemplateSpec{})
+		var unknown any
+		if kjson.UnmarshalCaseSensitivePreserveInts([]byte(kept), &unknown) == nil {
+			(&adder{}).add(values, unknown, reflect.TypeFor[corev1.PodTemplateSpec](), "")
+		}
 	}
 }
 
@@ -187,13 +224,13 @@ func unknownIn(values any, t reflect.Type, mergeKey string) any {
 
 func unknownInList(values []any, t reflect.Type, mergeKey string) any {
 	list, found := make([]any, 0, len(values)), false
+	keys := keysOf(values, mergeKey)
 	for _, element := range values {
 		unknown, ok := unknownIn(element, t, "").(map[string]any)
-		key := under(element, mergeKey)
 		switch found = found || ok; {
-		case ok && key != nil:
-			unknown[mergeKey] = key
-		case !ok && key == nil:
+		case ok && keys != nil:
+			unknown[mergeKey] = under(element, mergeKey)
+		case !ok && keys == nil:
 			unknown = map[string]any{}
 		case !ok:
 			continue
@@ -203,16 +240,36 @@ func unknownInList(values []any, t reflect.Type, mergeKey string) any {
 	if !found {
 		return nil
 	}
-	if mergeKey != "" { // the order of the elements with names does not count
-		slices.SortStableFunc(list, func(a, b any) int {
+	if keys != nil { // the order of the elements does not count
+		slices.SortFunc(list, func(a, b any) int {
 			return strings.Compare(fmt.Sprint(under(a, mergeKey)), fmt.Sprint(under(b, mergeKey)))
 		})
 	}
 	return list
 }
 
-// add adds unknown fields to JSON values of a type. What the values lack of known fields stays away.
-func add(values, unknown any, t reflect.Type, mergeKey string) {
+// keysOf returns the indexes of a list by the merge key of its elements; nil where these have none, or have one twice, as
+// two ports of one number have: such a list goes by position.
+func keysOf(list []any, mergeKey string) map[string]int {
+	if mergeKey == "" {
+		return nil
+	}
+	keys := make(map[string]int, len(list))
+	for i, element := range list {
+		key := under(element, mergeKey)
+		text := fmt.Sprint(key) // a number has several types
+		if _, twice := keys[text]; twice || key == nil {
+			return nil
+		}
+		keys[text] = i
+	}
+	return keys
+}
+
+// adder adds unknown fields to JSON values of a type. With known, it also adds fields that the type has.
+type adder struct{ known bool }
+
+func (a *adder) add(values, unknown any, t reflect.Type, mergeKey string) {
 	t = dereferenced(t)
 	switch u := unknown.(type) {
 	case map[string]any:
@@ -222,24 +279,37 @@ func add(values, unknown any, t reflect.Type, mergeKey string) {
 		}
 		for name, inner := range u {
 			f, known := fieldOf(t, name)
-			if _, exists := into[name]; !known && !exists {
+			if _, exists := into[name]; !exists && (!known || a.known) {
 				into[name] = inner
 			} else if known {
-				add(into[name], inner, f.Type, f.Tag.Get("patchMergeKey"))
+				a.add(into[name], inner, f.Type, f.Tag.Get("patchMergeKey"))
 			}
 		}
 	case []any:
-		list, ok := values.([]any)
-		if !ok || t.Kind() != reflect.Slice {
-			return
+		if list, ok := values.([]any); ok && t.Kind() == reflect.Slice {
+			a.addToList(list, u, t.Elem(), mergeKey)
 		}
-		for i, element := range list {
-			if key := under(element, mergeKey); key != nil {
-				i = slices.IndexFunc(u, func(other any) bool { return under(other, mergeKey) == key })
+	}
+}
+
+func (a *adder) addToList(list, unknown []any, t reflect.Type, mergeKey string) {
+	var index map[string]int // by key, where the unknown elements have keys
+	if keysOf(unknown, mergeKey) != nil {
+		index = make(map[string]int, len(list))
+		for i, element := range slices.Backward(list) {
+			index[fmt.Sprint(under(element, mergeKey))] = i
+		}
+	}
+	for i, element := range unknown {
+		if index != nil {
+			at, found := index[fmt.Sprint(under(element, mergeKey))]
+			if !found {
+				continue
 			}
-			if i >= 0 && i < len(u) {
-				add(element, u[i], t.Elem(), "")
-			}
+			i = at
+		}
+		if i < len(list) {
+			a.add(list[i], element, t, "")
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,9 +21,13 @@ const newer = `{
 		"securityContext":{"newUser":"u"},
 		"containers":[
 			{"name":"app","image":"web:1","newFlag":true,"env":[{"name":"A","value":"1","newEnv":"e"}],
+			 "ports":[{"containerPort":80},{"containerPort":443,"newPort":"p"}],
 			 "resources":{"limits":{"cpu":"1"},"newLimits":{"cpu":"2"}}},
 			{"name":"side","image":"side:1","resources":{},"livenessProbe":{"newProbe":{"port":9007199254740993}}}
 		],
+		"topologySpreadConstraints":[
+			{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"},
+			{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway","newSkew":2}],
 		"tolerations":[{"key":"a"},{"key":"b","newTime":"1s"}],
 		"volumes":[{"name":"data","newVolume":{"size":"1Gi"}}]
 	}
@@ -78,6 +83,24 @@ func TestUnknownFieldsStay(t *testing.T) {
 	}
 	if strings.Contains(string(data), revision.UnknownFieldsKey) {
 		t.Errorf("stored in the annotation: %s", data)
+	}
+	var stored struct {
+		Spec struct {
+			Template json.RawMessage `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(data, &stored); err != nil {
+		t.Fatal(err)
+	}
+	whole := valuesOf(t, string(stored.Spec.Template))
+	delete(whole, "$patch")
+	delete(whole["metadata"].(map[string]any), "creationTimestamp")
+	if diff := cmp.Diff(want, whole, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b json.Number) bool {
+		x, errX := a.Float64()
+		y, errY := b.Float64()
+		return x == y && errX == nil && errY == nil
+	})); diff != "" {
+		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 	again, err := revision.Decode(data)
 	if err != nil {

@@ -60,6 +60,9 @@ func (in *injector) mergeUnknown() error {
 		if err := json.Unmarshal([]byte(text), &pod); err != nil {
 			return fmt.Errorf("read unknown fields: %w", err)
 		}
+		if pod == nil {
+			pod = map[string]any{}
+		}
 	}
 	if have, ok := pod["spec"].(map[string]any); ok {
 		spec = have

@@ -17,6 +17,7 @@ package clientgo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/revision"
@@ -89,6 +91,9 @@ func Sender(c Clientset) driver.Send {
 
 // createPod creates a pod with the fields that its type lacks, which a client of pods would drop.
 func createPod(ctx context.Context, c Clientset, w *write.Write) (write.Object, error) { //nolint:ireturn // as Send
+	if c, ok := c.CoreV1().RESTClient().(*rest.RESTClient); ok && c == nil {
+		return nil, errors.New("send write: a fake clientset cannot send fields that the types lack")
+	}
 	fields, err := revision.WithUnknownFields(w.Object)
 	if err != nil {
 		return nil, fmt.Errorf("send write: %w", err)

@@ -124,7 +124,7 @@ func decode[T any](raw *unstructured.Unstructured) (*T, error) {
 			}
 		}
 		if err == nil && !unknown {
-			return object, nil
+			return object, keepUnknown(object, nil)
 		}
 	}
 	content, err := Content(raw)
@@ -134,10 +134,15 @@ func decode[T any](raw *unstructured.Unstructured) (*T, error) {
 	if object, err = convert[T](content); err != nil {
 		return nil, err
 	}
-	if set, ok := any(object).(*v1beta1.SidecarSet); ok {
-		return object, sidecar.KeepUnknownFields(set, content["spec"])
+	return object, keepUnknown(object, content)
+}
+
+// keepUnknown keeps the fields of content that the types lack, and nothing that users have written in their place.
+func keepUnknown(object any, content map[string]any) error {
+	if set, ok := object.(*v1beta1.SidecarSet); ok {
+		return sidecar.KeepUnknownFields(set, content["spec"])
 	}
-	return object, revision.KeepUnknownFields(object, content)
+	return revision.KeepUnknownFields(object, content)
 }
 
 // convert makes a typed object of content. The converter would cut off integers that a field of 32 bits does not hold,

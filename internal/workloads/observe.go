@@ -3,7 +3,6 @@ package workloads
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,6 +43,8 @@ type Observation struct {
 	Known Known
 
 	rejected rejections
+	// recorded is the write of takeOver.
+	recorded []write.Write
 }
 
 // Read reads a workload, with its defaults; nil where the workload is gone. check returns what of the spec cannot be
@@ -138,7 +139,7 @@ func (k *Kit) observeOrphans(ctx context.Context, o *Observation) error {
 	if live == nil || live.UID != o.Object.GetUID() || live.DeletionTimestamp != nil {
 		o.Orphans, o.OrphanRevisions = nil, nil
 	}
-	o.Revisions = append(o.Revisions, WithUnknownFields(slices.Clone(o.OrphanRevisions))...)
+	o.Revisions = append(o.Revisions, revision.Complete(o.OrphanRevisions)...)
 	revision.Sort(o.Revisions)
 	return nil
 }

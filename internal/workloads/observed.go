@@ -107,7 +107,8 @@ func (d *Dependents) Observe(
 	if o.Revisions, err = controlled(ctx, o, d.revisions, revisions.Items); err != nil {
 		return nil, err
 	}
-	revision.Sort(WithUnknownFields(o.Revisions))
+	o.Revisions = revision.Complete(o.Revisions)
+	revision.Sort(o.Revisions)
 	return &o.Observed, d.observeJobs(ctx, o)
 }
 

@@ -24,11 +24,11 @@ func difference(before, after *corev1.Pod) ([]write.Op, error) {
 	if !revision.HasUnknownFields(after) {
 		return changes(before, after)
 	}
-	fields, err := revision.WithUnknownFields(after)
-	if err != nil {
-		return nil, err
-	}
 	ops, err := changes(withoutUnknown(before), withoutUnknown(after))
+	if err != nil || len(ops) == 0 {
+		return ops, err
+	}
+	fields, err := revision.WithUnknownFields(after)
 	if err != nil {
 		return nil, err
 	}

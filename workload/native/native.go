@@ -91,11 +91,10 @@ func DaemonSet(set *appsv1.DaemonSet, o Observed, r Rollout) (workload.Input, []
 	for _, rev := range have {
 		in.Revisions = append(in.Revisions, hashed(rev))
 	}
-	if data, err := revision.Encode(&set.Spec.Template); err == nil && set.Status.ObservedGeneration >= set.Generation {
-		found := revision.Resolve(revision.Input{Owner: set.Name, Data: data, Have: have, Same: sameKnown})
-		if found.Verdict == revision.Use {
-			in.Update = hashed(found.Update)
-		}
+	revision.Sort(have)
+	if data, err := revision.Encode(&set.Spec.Template); err == nil && set.Status.ObservedGeneration >= set.Generation &&
+		len(have) > 0 && sameKnown(have[len(have)-1].Data.Raw, data) {
+		in.Update = hashed(have[len(have)-1])
 	}
 	in.Current = in.Update
 	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {

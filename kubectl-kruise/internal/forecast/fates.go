@@ -52,6 +52,7 @@ func newJudge(ctx context.Context, s *simulation) (*judge, error) {
 	for i := range list.Items {
 		j.revisions = append(j.revisions, &list.Items[i])
 	}
+	j.revisions = revision.Complete(j.revisions)
 	for i := range nodes.Items {
 		j.nodeLabels[nodes.Items[i].Name] = nodes.Items[i].Labels
 	}

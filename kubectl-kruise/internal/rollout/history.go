@@ -132,7 +132,7 @@ func Revisions(c target.Command, o target.Object) ([]*appsv1.ControllerRevision,
 	if err != nil {
 		return nil, err
 	}
-	stored := revision.ControlledBy(o.Unstructured, list.Items)
+	stored := revision.Complete(revision.ControlledBy(o.Unstructured, list.Items))
 	slices.SortFunc(stored, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 	return stored, nil
 }

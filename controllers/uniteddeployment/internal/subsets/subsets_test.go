@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 func owner() *v1beta1.UnitedDeployment {
@@ -82,6 +83,40 @@ func TestSameData(t *testing.T) {
 		if subsets.SameData([]byte(other), data) {
 			t.Errorf("%s is the same", other)
 		}
+	}
+}
+
+// A revision has the fields that the types lack at their paths, and a change of one is a change.
+func TestSameDataOfUnknownFields(t *testing.T) {
+	encode := func(value string) []byte {
+		u := owner()
+		template := map[string]any{}
+		data, err := json.Marshal(&u.Spec.Template)
+		if err == nil {
+			err = json.Unmarshal(data, &template)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range template {
+			if err := unstructured.SetNestedField(kind.(map[string]any), value, "spec", "template", "spec", "newer"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := revision.KeepUnknownFields(&u.Spec.Template, template); err != nil {
+			t.Fatal(err)
+		}
+		if data, err = subsets.Encode(&u.Spec.Template); err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	x := encode("x")
+	if !strings.Contains(string(x), `"newer":"x"`) || strings.Contains(string(x), revision.UnknownFieldsKey) {
+		t.Errorf("stored as %s", x)
+	}
+	if !subsets.SameData(append([]byte(" "), x...), x) || subsets.SameData(x, encode("y")) {
+		t.Error("the field does not count")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/spread"
 )
 
@@ -110,6 +111,12 @@ func (s *Snapshot) stuck(p *Decision, t *Target) []*corev1.Pod {
 // Encode returns the data of the revision of a template, as the reference stores it.
 func Encode(t *v1beta1.SubsetTemplate) ([]byte, error) {
 	data, err := json.Marshal(t)
+	if err == nil && revision.HasUnknownFields(t) {
+		var fields map[string]any
+		if fields, err = revision.WithUnknownFields(t); err == nil {
+			data, err = json.Marshal(fields)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode template: %w", err)
 	}
@@ -139,8 +146,25 @@ func SameData(a, b []byte) bool {
 	return err == nil && equality.Semantic.DeepEqual(x, y)
 }
 
-// decode reads a template in the shape that it has, as conversion reads the template of an object.
+// decode reads a template, which keeps the fields that its types lack.
 func decode(data []byte) (*v1beta1.SubsetTemplate, error) {
+	template, err := known(data)
+	if err != nil {
+		return nil, err
+	}
+	var values struct {
+		Spec struct {
+			Template map[string]any `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(data, &values); err != nil {
+		return nil, fmt.Errorf("decode revision: %w", err)
+	}
+	return template, revision.KeepUnknownFields(template, values.Spec.Template)
+}
+
+// known reads a template in the shape that it has, as conversion reads the template of an object.
+func known(data []byte) (*v1beta1.SubsetTemplate, error) {
 	var old v1alpha1.UnitedDeployment
 	if json.Unmarshal(data, &old) == nil {
 		var hub v1beta1.UnitedDeployment
