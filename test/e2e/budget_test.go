@@ -108,7 +108,7 @@ func (s *theSet) drain(t *testing.T, replicas int) {
 		}
 	}()
 	begin := time.Now()
-	said, err := s.Kubectl(t.Context(), "drain", node, "--pod-selector=app="+s.name, "--ignore-daemonsets", "--timeout=2m")
+	said, err := s.Kubectl(t.Context(), "drain", node, "--pod-selector=app="+s.name, "--ignore-daemonsets", "--timeout=5m")
 	took := time.Since(begin)
 	stop()
 	watch.Wait()
