@@ -248,8 +248,8 @@ func unknownInList(values []any, t reflect.Type, mergeKey string) any {
 	return list
 }
 
-// keysOf returns the indexes of a list by the merge key of its elements; nil where these have none, or have one twice, as
-// two ports of one number have: such a list goes by position.
+// keysOf returns the indexes of a list by the merge key of its elements; nil where these have none, or have one twice,
+// as two ports of one number have: such a list goes by position.
 func keysOf(list []any, mergeKey string) map[string]int {
 	if mergeKey == "" {
 		return nil

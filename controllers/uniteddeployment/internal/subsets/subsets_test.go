@@ -99,7 +99,8 @@ func TestSameDataOfUnknownFields(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, kind := range template {
-			if err := unstructured.SetNestedField(kind.(map[string]any), value, "spec", "template", "spec", "newer"); err != nil {
+			fields, _ := kind.(map[string]any)
+			if err := unstructured.SetNestedField(fields, value, "spec", "template", "spec", "newer"); err != nil {
 				t.Fatal(err)
 			}
 		}
