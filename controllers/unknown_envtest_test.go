@@ -183,8 +183,8 @@ func newer(t *testing.T, kind, spec string) *unstructured.Unstructured {
 			fmt.Sprintf(`{"labels":{"app":%q}}`, name) + `,"spec":{` + selector + `"template":` + template + `}}}`
 	}
 	object := &unstructured.Unstructured{}
-	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":%q,"metadata":{"namespace":"default","name":%q},"spec":{%s}}`,
-		kind, name, spec)
+	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":%q,"metadata":{"namespace":"default","name":%q},
+		"spec":{%s}}`, kind, name, spec)
 	if err := json.Unmarshal([]byte(text), object); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
@@ -50,7 +51,7 @@ func (d *differ) unknownFields(from, to *corev1.PodTemplateSpec) {
 	var kept [2]any
 	for i, t := range []*corev1.PodTemplateSpec{from, to} {
 		text := t.Annotations[revision.UnknownFieldsKey]
-		if text == "" || json.Unmarshal([]byte(text), &kept[i]) != nil {
+		if text == "" || utiljson.Unmarshal([]byte(text), &kept[i]) != nil {
 			kept[i] = map[string]any{}
 		}
 		delete(t.Annotations, revision.UnknownFieldsKey)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -139,7 +140,7 @@ func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 	var values struct {
 		Spec map[string]any `json:"spec"`
 	}
-	if err := cmp.Or(json.Unmarshal(r.Data.Raw, &former), json.Unmarshal(r.Data.Raw, &values)); err != nil {
+	if err := cmp.Or(json.Unmarshal(r.Data.Raw, &former), utiljson.Unmarshal(r.Data.Raw, &values)); err != nil {
 		return nil, fieldError(set.object, fieldRevision, fmt.Errorf("decode revision %s: %w", r.Name, err))
 	}
 	now := set.object

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/revision"
@@ -34,7 +35,7 @@ func KeepUnknownFields(set *appsv1beta1.SidecarSet, spec any) error {
 func readUnknown(set *appsv1beta1.SidecarSet) unknown {
 	var u unknown
 	if text := set.Annotations[revision.UnknownFieldsKey]; text != "" {
-		_ = json.Unmarshal([]byte(text), &u) // what has another shape is in a list that is none
+		_ = utiljson.Unmarshal([]byte(text), &u) // what has another shape is in a list that is none
 	}
 	return u
 }
@@ -57,7 +58,7 @@ func (in *injector) mergeUnknown() error {
 	}
 	pod, spec := map[string]any{}, map[string]any{}
 	if text := in.pod.Annotations[revision.UnknownFieldsKey]; text != "" {
-		if err := json.Unmarshal([]byte(text), &pod); err != nil {
+		if err := utiljson.Unmarshal([]byte(text), &pod); err != nil {
 			return fmt.Errorf("read unknown fields: %w", err)
 		}
 		if pod == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/revision"
@@ -21,7 +22,7 @@ const newer = `{
 		{"name":"hot","image":"hot:1","newFlag":"h",
 		 "upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"empty:1"}}
 	],
-	"initContainers":[{"name":"init","image":"init:1","newInit":1}],
+	"initContainers":[{"name":"init","image":"init:1","newInit":9007199254740993}],
 	"volumes":[{"name":"data","newVolume":{"size":"1Gi"}}]
 }`
 
@@ -29,7 +30,7 @@ func newerSet(t *testing.T) *v1beta1.SidecarSet {
 	t.Helper()
 	set := sidecarSet("newer")
 	var values map[string]any
-	if err := json.Unmarshal([]byte(newer), &values); err != nil {
+	if err := utiljson.Unmarshal([]byte(newer), &values); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(newer), &set.Spec); err != nil {
@@ -93,7 +94,7 @@ func TestUnknownFields(t *testing.T) {
 			}
 			for list, want := range map[string]map[string]any{
 				"containers":     {"app": "o", "agent": true, "hot-1": "h", "hot-2": "h"},
-				"initContainers": {"init": int64(1)},
+				"initContainers": {"init": int64(9007199254740993)},
 				"volumes":        {"data": map[string]any{"size": "1Gi"}},
 			} {
 				if diff := cmp.Diff(want, fieldsOf(t, pod, list)); diff != "" {

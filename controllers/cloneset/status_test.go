@@ -1,6 +1,7 @@
 package cloneset
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -291,5 +292,20 @@ func TestStatusOfInvalidSpec(t *testing.T) {
 				t.Errorf("%s: %q", c.why, got)
 			}
 		})
+	}
+}
+
+// A spec whose revision could not be stored is not observed: a takeover may record fields of an observed spec at the
+// revision in the status. A spec that cannot be used is observed, and waits for another one.
+func TestStatusOfFailure(t *testing.T) {
+	o := observe(t, 1, nil)
+	o.set.Generation, o.set.Status.ObservedGeneration = 2, 1
+	s, _ := o.plan()
+	for want, invalid := range map[int64]error{1: nil, 2: errors.New("unusable")} {
+		s.Invalid = invalid
+		got, ok := s.failed(errors.New("exceeded quota")).Object.(*v1beta1.CloneSet)
+		if !ok || got.Status.ObservedGeneration != want || len(got.Status.Conditions) == 0 {
+			t.Errorf("invalid %v: status %+v", invalid, got.Status)
+		}
 	}
 }

@@ -3,8 +3,11 @@ package daemonset_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,4 +53,33 @@ func TestMoveQuota(t *testing.T) {
 	m.quota(2)
 	m.change(set, func(s *v1beta1.DaemonSet) { s.Spec.Template.Spec.NodeSelector = map[string]string{"color": "green"} })
 	m.becomes(set, "n3:1 n4:1")
+}
+
+// A spec whose revision a quota rejects is not observed until the revision is stored: a takeover may record fields of an
+// observed spec at the revision in the status.
+func TestRevisionQuota(t *testing.T) {
+	m := newModel(t, 1, daemonset.Options{})
+	set := m.create()
+	m.eventually(set, settled(1))
+	m.restart(interceptor.NewClient(m.Server, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if _, ok := o.(*appsv1.ControllerRevision); ok {
+				resource := schema.GroupResource{Resource: "controllerrevisions"}
+				return apierrors.NewForbidden(resource, "", errors.New("exceeded quota"))
+			}
+			return c.Create(ctx, o, opts...)
+		},
+	}))
+	m.change(set, image("agent:2"))
+	m.eventually(set, func(set *v1beta1.DaemonSet) error {
+		if !strings.Contains(fmt.Sprint(set.Status.Conditions), "exceeded quota") {
+			return errors.New("the failure is not reported")
+		}
+		return nil
+	})
+	if set.Status.ObservedGeneration == set.Generation {
+		t.Errorf("generation %d is observed without its revision", set.Generation)
+	}
+	m.restart(m.Server)
+	m.becomes(set, "n1:2")
 }

@@ -66,10 +66,13 @@ func (s *snapshot) report(status *v1beta1.DaemonSetStatus) workloads.Report {
 	}}
 }
 
-// failed reports why a pass failed before anything was known of the pods.
+// failed reports why a pass failed before anything was known of the pods. A spec whose revision is not stored yet is
+// not observed: the status still names the revision before.
 func (s *snapshot) failed(why error) workloads.Report {
 	status := s.set.Status
-	status.ObservedGeneration = s.set.Generation
+	if s.Invalid != nil {
+		status.ObservedGeneration = s.set.Generation
+	}
 	status.CollisionCount = workloads.Collisions(status.CollisionCount, why)
 	list := workloads.Converted[workloads.Conditions](status.Conditions)
 	list.SetError(failedScale, why, s.Now)

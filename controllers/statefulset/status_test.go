@@ -202,3 +202,18 @@ func TestStalled(t *testing.T) {
 		t.Errorf("condition %+v", got)
 	}
 }
+
+// A spec whose revision could not be stored is not observed: a takeover may record fields of an observed spec at the
+// revision in the status. A spec that cannot be used is observed, and waits for another one.
+func TestStatusOfFailure(t *testing.T) {
+	o := observe(t, 1)
+	o.set.Generation, o.set.Status.ObservedGeneration = 2, 1
+	s, _ := o.plan()
+	for want, invalid := range map[int64]error{1: nil, 2: errors.New("unusable")} {
+		s.Invalid = invalid
+		got, ok := s.failed(errors.New("exceeded quota")).Object.(*v1beta1.StatefulSet)
+		if !ok || got.Status.ObservedGeneration != want || len(got.Status.Conditions) == 0 {
+			t.Errorf("invalid %v: status %+v", invalid, got.Status)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func TestUnknown(t *testing.T) {
 			why: "it is no fault", tell: true, strict: strict("unknown field x"), asked: []string{strictly, anyway},
 		},
 		"no verdict": {
-			why:    "nobody judged it",
+			why:    "the template is not judged",
 			tell:   true,
 			strict: strict(`unknown field "template.y"`),
 			lax:    errors.New("boom"),

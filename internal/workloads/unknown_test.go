@@ -30,7 +30,9 @@ func TestTakeOverOfUnknownFields(t *testing.T) {
 		"observed, and lost":       {with, without, 1, "", revision.Use, true},
 		"added since":              {with, without, 2, "", revision.Create, false},
 		"recorded":                 {with, without, 2, `{"spec":{"newer":"x"}}`, revision.Use, false},
-		"another since the record": {strings.Replace(with, `"x"`, `"y"`, 1), without, 2, `{"spec":{"newer":"x"}}`, revision.Create, false},
+		"another since the record": {
+			strings.Replace(with, `"x"`, `"y"`, 1), without, 2, `{"spec":{"newer":"x"}}`, revision.Create, false,
+		},
 		"removed since the record": {without, without, 2, `{"spec":{"newer":"x"}}`, revision.Create, false},
 		"another change":           {with, strings.Replace(without, "a:1", "a:0", 1), 1, "", revision.Create, false},
 		"stored as it is":          {with, with, 1, "", revision.Use, false},

@@ -97,7 +97,7 @@ func (p *Play) begin(ctx context.Context, a *actor, s step) error {
 	return nil
 }
 
-// follow returns when all workloads have done a step and no component writes any more.
+// follow returns when all workloads have done a step and no component writes.
 func (p *Play) follow(ctx context.Context, all []*actor) error {
 	began := time.Now()
 	err := wait.PollUntilContextTimeout(ctx, tick, patience, true, func(ctx context.Context) (quiet bool, err error) {

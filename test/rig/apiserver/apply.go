@@ -88,7 +88,7 @@ func (s *Server) applyNew(o client.Object, fields []byte) (client.Object, error)
 	return s.create(object)
 }
 
-// applyChange changes a stored object. The fields that were applied before and are not any more are removed.
+// applyChange changes a stored object. The fields that were applied before, and are missing now, are removed.
 func (s *Server) applyChange(k key, before, fields []byte) (client.Object, error) {
 	have := s.stored[k]
 	current, err := json.Marshal(have)

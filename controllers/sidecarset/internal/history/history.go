@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
@@ -77,7 +78,7 @@ func decode(data []byte) (spec content, unknownFields string, ok bool) {
 	var values struct {
 		Spec map[string]any `json:"spec"`
 	}
-	if json.Unmarshal(data, &known) != nil || json.Unmarshal(data, &values) != nil {
+	if json.Unmarshal(data, &known) != nil || utiljson.Unmarshal(data, &values) != nil {
 		return known.Spec, "", false
 	}
 	delete(values.Spec, "$patch")

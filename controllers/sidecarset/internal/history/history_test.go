@@ -3,6 +3,7 @@ package history_test
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/history"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // TestRecordedNames: a set that has no history yet gets the revision that a running reference gave it, by name.
@@ -130,5 +132,31 @@ func TestSurplus(t *testing.T) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// A revision has the fields that the types lack, and a change of one is another revision.
+func TestUnknownFields(t *testing.T) {
+	encode := func(value string) string {
+		set := &v1beta1.SidecarSet{}
+		set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "a"}}, {}}
+		set.Spec.Containers[1].Name = "b"
+		if err := sidecar.KeepUnknownFields(set, map[string]any{
+			"containers": []any{map[string]any{"name": "a"}, map[string]any{"name": "b", "newer": value}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		data, err := history.Encode(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	x := encode("x")
+	if !strings.Contains(x, `"name":"b","newer":"x"`) || strings.Contains(x, revision.UnknownFieldsKey) {
+		t.Errorf("stored as %s", x)
+	}
+	if !history.Same([]byte(x+" "), []byte(x)) || history.Same([]byte(x), []byte(encode("y"))) {
+		t.Error("the field does not count")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -148,7 +149,7 @@ func SameData(a, b []byte) bool {
 
 // decode reads a template, which keeps the fields that its types lack.
 func decode(data []byte) (*v1beta1.SubsetTemplate, error) {
-	template, err := known(data)
+	template, err := decodeKnown(data)
 	if err != nil {
 		return nil, err
 	}
@@ -157,14 +158,14 @@ func decode(data []byte) (*v1beta1.SubsetTemplate, error) {
 			Template map[string]any `json:"template"`
 		} `json:"spec"`
 	}
-	if err := json.Unmarshal(data, &values); err != nil {
+	if err := utiljson.Unmarshal(data, &values); err != nil {
 		return nil, fmt.Errorf("decode revision: %w", err)
 	}
 	return template, revision.KeepUnknownFields(template, values.Spec.Template)
 }
 
-// known reads a template in the shape that it has, as conversion reads the template of an object.
-func known(data []byte) (*v1beta1.SubsetTemplate, error) {
+// decodeKnown reads a template in the shape that it has, as conversion reads the template of an object.
+func decodeKnown(data []byte) (*v1beta1.SubsetTemplate, error) {
 	var old v1alpha1.UnitedDeployment
 	if json.Unmarshal(data, &old) == nil {
 		var hub v1beta1.UnitedDeployment
