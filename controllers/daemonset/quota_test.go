@@ -55,8 +55,8 @@ func TestMoveQuota(t *testing.T) {
 	m.becomes(set, "n3:1 n4:1")
 }
 
-// A spec whose revision a quota rejects is not observed until the revision is stored: a takeover may record fields of an
-// observed spec at the revision in the status.
+// A spec whose revision a quota rejects is not observed until the revision is stored: a takeover may record fields of
+// an observed spec at the revision in the status.
 func TestRevisionQuota(t *testing.T) {
 	m := newModel(t, 1, daemonset.Options{})
 	set := m.create()

@@ -27,9 +27,9 @@ func TestTakeOverOfUnknownFields(t *testing.T) {
 		verdict        revision.Verdict
 		record         bool
 	}{
-		"observed, and lost":       {with, without, 1, "", revision.Use, true},
-		"added since":              {with, without, 2, "", revision.Create, false},
-		"recorded":                 {with, without, 2, `{"spec":{"newer":"x"}}`, revision.Use, false},
+		"observed, and lost": {with, without, 1, "", revision.Use, true},
+		"added since":        {with, without, 2, "", revision.Create, false},
+		"recorded":           {with, without, 2, `{"spec":{"newer":"x"}}`, revision.Use, false},
 		"another since the record": {
 			strings.Replace(with, `"x"`, `"y"`, 1), without, 2, `{"spec":{"newer":"x"}}`, revision.Create, false,
 		},
