@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +50,8 @@ type Budget struct {
 	TotalReplicas *int32
 	// Ignored selects pods that are never refused. Nil selects none.
 	Ignored labels.Selector
+	// Groups has the amounts count groups of pods. Nil where they count pods.
+	Groups *policyv1beta1.PodGroupPolicy
 	// Status as it is stored. It is shared with the object, and only read.
 	Status Status
 }
@@ -74,6 +77,7 @@ func Read(b *policyv1beta1.PodUnavailableBudget) (Budget, []note.Note) {
 		TotalReplicas:  r.totalReplicas(),
 		Ignored:        r.selector("ignoredPodSelector", b.Spec.IgnoredPodSelector),
 		Target:         r.target(),
+		Groups:         r.groups(),
 		Status:         b.Status,
 	}
 	if out.Target == nil {
@@ -93,6 +97,19 @@ type reader struct {
 
 func (r *reader) note(format string, args ...any) {
 	r.notes = append(r.notes, newNote(NoteUnreadable, r.budget.Name, fmt.Sprintf(format, args...)))
+}
+
+// groups is nil where the budget counts pods: a policy that cannot be read is left out, which never admits more.
+func (r *reader) groups() *policyv1beta1.PodGroupPolicy {
+	p := r.budget.Spec.PodGroupPolicy
+	if p == nil {
+		return nil
+	}
+	if p.GroupSize < 1 || p.GroupLabelKey == "" {
+		r.note("spec.podGroupPolicy needs groupLabelKey and a groupSize of at least 1, and is left out")
+		return nil
+	}
+	return p
 }
 
 // operations are those of the spec, else those of the annotation.
@@ -212,8 +229,26 @@ func (b Budget) Ignores(set map[string]string) bool {
 // Synced reports whether the status is that of the spec, as far as a controller has observed the spec.
 func (b Budget) Synced() bool { return b.Status.ObservedGeneration >= b.Generation }
 
-// Spend returns the budget after admitted disruptions. The maps of b are not changed. Records beyond the room of the
-// budget, which only exempt users have, leave no room.
+// GroupOf returns the group of a pod; empty where the budget counts pods. No label has the name of the group of a pod
+// without a group.
+func (b Budget) GroupOf(pod *corev1.Pod) string {
+	if b.Groups == nil {
+		return ""
+	}
+	if group := pod.Labels[b.Groups.GroupLabelKey]; group != "" {
+		return group
+	}
+	return "pod/" + pod.Name
+}
+
+// isBroken reports whether the status counts a group as unavailable.
+func (b Budget) isBroken(group string) bool {
+	_, found := slices.BinarySearch(b.Status.UnavailablePodGroups, group)
+	return found
+}
+
+// Spend returns the budget after admitted disruptions. The status of b is not changed. Records beyond the room of the
+// budget, which only exempt users have, leave no room. The first pod of a group spends, further ones do not.
 func (b Budget) Spend(records ...Record) Budget {
 	disrupted, updated := maps.Clone(b.Status.DisruptedPods), maps.Clone(b.Status.UnavailablePods)
 	for _, r := range records {
@@ -225,7 +260,15 @@ func (b Budget) Spend(records ...Record) Budget {
 			*into = map[string]metav1.Time{}
 		}
 		(*into)[r.Pod] = r.Time
-		b.Status.UnavailableAllowed = max(b.Status.UnavailableAllowed-1, 0)
+		if b.isBroken(r.Group) || b.Status.UnavailableAllowed <= 0 {
+			continue
+		}
+		b.Status.UnavailableAllowed--
+		if r.Group != "" {
+			groups := append(slices.Clone(b.Status.UnavailablePodGroups), r.Group)
+			slices.Sort(groups)
+			b.Status.UnavailablePodGroups = groups
+		}
 	}
 	b.Status.DisruptedPods, b.Status.UnavailablePods = disrupted, updated
 	return b

@@ -126,7 +126,7 @@ func pods(n int, edits ...func(*corev1.Pod)) []*corev1.Pod {
 	return all
 }
 
-func counts(pods []*corev1.Pod) *pub.Counts { return pub.CountsOf(pods, pub.Policy{}) }
+func counts(pods []*corev1.Pod) *pub.Counts { return pub.Budget{}.Count(pods, pub.Policy{}) }
 
 // records are those of pods web-from to web-to, the last one excluded.
 func records(from, to, seconds int) map[string]metav1.Time {

@@ -12,6 +12,8 @@ import (
 // Counts are the pods that a budget guards, as far as the status needs them. An event of one pod changes them in
 // constant time. The zero value has no pods. Counts are not safe for concurrent use.
 type Counts struct {
+	// budget names the groups of the pods; nil where it counts pods.
+	budget    *Budget
 	pods      map[string]observation
 	active    int
 	available int
@@ -20,14 +22,16 @@ type Counts struct {
 // observation is what the status needs of a pod.
 type observation struct {
 	active, available bool
+	// group of the pod; empty where the budget counts pods.
+	group string
 	// updated is when an update in place was written last, and started when a container started last, in seconds. They are
 	// zero for a pod that is not available.
 	updated, started int64
 }
 
-// CountsOf counts pods.
-func CountsOf(pods []*corev1.Pod, p Policy) *Counts {
-	c := &Counts{pods: make(map[string]observation, len(pods))}
+// Count counts pods that the budget guards.
+func (b Budget) Count(pods []*corev1.Pod, p Policy) *Counts {
+	c := &Counts{budget: &b, pods: make(map[string]observation, len(pods))}
 	for _, pod := range pods {
 		c.Set(pod, p)
 	}
@@ -38,6 +42,9 @@ func CountsOf(pods []*corev1.Pod, p Policy) *Counts {
 func (c *Counts) Set(pod *corev1.Pod, p Policy) (changed bool) {
 	was, ok := c.pods[pod.Name]
 	is := observe(pod, p)
+	if c.budget != nil {
+		is.group = c.budget.GroupOf(pod)
+	}
 	if ok && was == is {
 		return false
 	}
@@ -75,12 +82,13 @@ func (c *Counts) Active() int {
 	return c.active
 }
 
-// of returns what was observed of a pod. Nothing was observed of one that is not counted.
-func (c *Counts) of(pod string) observation {
+// find returns what was observed of a pod, and reports whether the pod is counted.
+func (c *Counts) find(pod string) (observation, bool) {
 	if c == nil {
-		return observation{}
+		return observation{}, false
 	}
-	return c.pods[pod]
+	o, counted := c.pods[pod]
+	return o, counted
 }
 
 func observe(pod *corev1.Pod, p Policy) observation {

@@ -14,7 +14,7 @@ import (
 func ExampleReview() {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	budget := newBudget(maxUnavailable("30%"))
-	counted := pub.CountsOf(pods(10), pub.Policy{})
+	counted := budget.Count(pods(10), pub.Policy{})
 	budget.Status = pub.Recount(pub.Input{
 		Budget: budget, Counts: counted, Total: pub.Total{Replicas: 10}, Now: now,
 	}).Status
@@ -55,9 +55,10 @@ func ExampleMatch() {
 
 // One event of a pod changes the status without a look at the others.
 func ExampleRecount() {
-	counted := pub.CountsOf(pods(10), pub.Policy{})
+	budget := newBudget(minAvailable("80%"))
+	counted := budget.Count(pods(10), pub.Policy{})
 	in := pub.Input{
-		Budget: newBudget(minAvailable("80%")),
+		Budget: budget,
 		Counts: counted,
 		Total:  pub.Total{Replicas: 10},
 		Now:    time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC),

@@ -42,7 +42,7 @@ func FuzzEffect(f *testing.F) {
 		if v.Reason == "" || !v.Allowed {
 			t.Errorf("the verdict is %+v", v)
 		}
-		counted := pub.CountsOf([]*corev1.Pod{&before, &after}, p)
+		counted := pub.Budget{}.Count([]*corev1.Pod{&before, &after}, p)
 		if n := counted.Active(); n < 0 || n > 2 {
 			t.Errorf("%d of 2 pods are active", n)
 		}

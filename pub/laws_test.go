@@ -98,6 +98,17 @@ func oracle(
 	}
 	if b.Target != nil && total.Replicas == 0 {
 		pods = nil
+	} else { // records of pods that are not observed hold for a moment
+		kept := func(records map[string]metav1.Time) (all []string) {
+			for name, at := range records {
+				isPod := func(pod *corev1.Pod) bool { return pod.Name == name }
+				if !slices.ContainsFunc(pods, isPod) && now.Sub(at.Time) <= 5*time.Second {
+					all = append(all, name)
+				}
+			}
+			return all
+		}
+		disrupted, updated = kept(b.Status.DisruptedPods), kept(b.Status.UnavailablePods)
 	}
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

@@ -2,7 +2,9 @@ package pub_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/pub"
 )
 
@@ -86,6 +89,8 @@ type race struct {
 	reviews []*review
 	now     time.Time
 	ticks   int
+	// size of groups; 1 where the budget counts pods.
+	size int
 	// atController is the tick of the pods that the controller has.
 	atController int
 
@@ -99,8 +104,12 @@ func newRace(t *testing.T, r *rand.Rand) *race {
 	}
 	x := &race{
 		Rand: r, t: t, object: newObject("web", edits[r.IntN(len(edits))]), now: at(0), reasons: map[pub.Reason]int{},
+		size: 1 + r.IntN(3),
 	}
-	x.slots = make([]slot, 8+r.IntN(5))
+	x.slots = make([]slot, x.size*(8+r.IntN(5)))
+	if x.size > 1 {
+		x.object.Spec.PodGroupPolicy = &policyv1beta1.PodGroupPolicy{GroupLabelKey: "group", GroupSize: int32(x.size)}
+	}
 	for i := range x.slots {
 		x.slots[i] = slot{ready: true, image: 1, runs: 1, started: at(-100)}
 	}
@@ -113,9 +122,17 @@ func newRace(t *testing.T, r *rand.Rand) *race {
 func (x *race) see() {
 	var pods []*corev1.Pod
 	for i := range x.slots {
-		pods = append(pods, x.slots[i].pod(i))
+		pods = append(pods, x.pod(i))
 	}
 	x.seen = append(x.seen, pods)
+}
+
+// pod is how the API server has the pod of a slot, with its group.
+func (x *race) pod(i int) *corev1.Pod {
+	pod := x.slots[i].pod(i)
+	pod.Labels = maps.Clone(pod.Labels)
+	pod.Labels["group"] = fmt.Sprint("group-", i/x.size)
+	return pod
 }
 
 // commit writes a status, if nothing was written since a version.
@@ -149,7 +166,8 @@ func (x *race) budget(s pub.Status) pub.Budget {
 
 func (x *race) recount(s pub.Status, atTick int) pub.Status {
 	r := pub.Recount(pub.Input{
-		Budget: x.budget(s), Counts: counts(x.seen[atTick]), Total: deployments(int32(len(x.slots))), Now: x.now,
+		Budget: x.budget(s), Counts: x.budget(s).Count(x.seen[atTick], pub.Policy{}),
+		Total: deployments(int32(len(x.slots))), Now: x.now,
 	})
 	return r.Status
 }
@@ -206,7 +224,7 @@ func (x *race) proceed(r *review) {
 	}
 	b := x.budget(r.copy)
 	d := pub.Disruption{
-		Pod: s.pod(r.slot), Operation: r.operation, User: r.user, Policy: pub.Policy{ExemptUsers: pub.SystemUsers()},
+		Pod: x.pod(r.slot), Operation: r.operation, User: r.user, Policy: pub.Policy{ExemptUsers: pub.SystemUsers()},
 	}
 	v := pub.Review(b, d, x.now)
 	x.reasons[v.Reason]++
@@ -306,20 +324,26 @@ func (x *race) control() {
 	}
 }
 
-// check counts the pods that admitted disruptions made unavailable, but for those that the budget had no room for.
+// room returns how many groups may be unavailable, or pods without groups.
+func (x *race) room() int {
+	groups := len(x.slots) / x.size
+	desired, _ := read(x.object).Desired(int32(groups))
+	return groups - int(desired)
+}
+
+// check counts the groups, or the pods, that admitted disruptions made unavailable, but for those without room in the
+// budget.
 func (x *race) check() {
-	unavailable := 0
+	unavailable := map[int]bool{}
 	for i := range x.slots {
 		if s := &x.slots[i]; s.admitted && !s.exempt && !s.available() {
-			unavailable++
+			unavailable[i/x.size] = true
 		}
 	}
-	desired, _ := read(x.object).Desired(int32(len(x.slots)))
-	budget := len(x.slots) - int(desired)
-	x.worst = max(x.worst, unavailable)
-	if unavailable > budget {
-		x.t.Fatalf("at %v %d of %d pods are unavailable through admitted disruptions, and the budget is %d",
-			x.now.Sub(at(0)), unavailable, len(x.slots), budget)
+	x.worst = max(x.worst, len(unavailable))
+	if len(unavailable) > x.room() {
+		x.t.Fatalf("at %v groups %v of %d pods are unavailable through admitted disruptions, and the budget is %d",
+			x.now.Sub(at(0)), slices.Sorted(maps.Keys(unavailable)), x.size, x.room())
 	}
 }
 
@@ -335,7 +359,7 @@ func TestRacesStayInTheBudget(t *testing.T) {
 		}
 		disruptions, refusals, conflicts, failures = disruptions+x.disruptions, refusals+x.refusals, conflicts+x.conflicts,
 			failures+x.failures
-		if desired, _ := read(x.object).Desired(int32(len(x.slots))); x.worst == len(x.slots)-int(desired) {
+		if x.worst == x.room() {
 			full++
 		}
 		for reason, n := range x.reasons {
@@ -344,7 +368,7 @@ func TestRacesStayInTheBudget(t *testing.T) {
 	}
 	var told []string
 	for _, reason := range []pub.Reason{
-		pub.Spent, pub.AlreadyRecorded, pub.PodUnavailable, pub.Exhausted, pub.UserExempt,
+		pub.Spent, pub.AlreadyRecorded, pub.PodUnavailable, pub.GroupUnavailable, pub.Exhausted, pub.UserExempt,
 	} {
 		if reasons[reason] == 0 {
 			t.Errorf("no verdict %s was drawn", reason)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +21,8 @@ const (
 	disruptedFor = 20 * time.Second
 	// updatedFor is how long the record of an update or a resize holds.
 	updatedFor = 10 * time.Second
+	// unknownFor is how long a record holds of a pod that is not counted: the pod is gone, or newer than the counts.
+	unknownFor = 5 * time.Second
 	// maxSkew bounds how far the clock of a replica may be ahead. A record that is further ahead would hold for too long.
 	maxSkew = 5 * time.Minute
 )
@@ -52,6 +55,9 @@ type Result struct {
 func Recount(in Input) Result {
 	b, counts := in.Budget, in.Counts
 	total, notes := b.total(in.Total)
+	if b.Groups != nil && total > 0 {
+		total = (total-1)/b.Groups.GroupSize + 1
+	}
 	if b.Target != nil && in.Total.Replicas == 0 {
 		counts = nil // a workload that wants no pod, or is gone, has none
 	}
@@ -68,9 +74,14 @@ func Recount(in Input) Result {
 		return !late
 	})
 	updated := r.records(b.Status.UnavailablePods, updatedFor, func(name string, at int64, late bool) bool {
-		return !late && !counts.of(name).updatedSince(at)
+		o, _ := counts.find(name)
+		return !late && !o.updatedSince(at)
 	})
 	current := r.available(disrupted, updated)
+	var broken []string
+	if b.Groups != nil {
+		current, broken = r.groups(b.Groups.GroupSize, disrupted, updated)
+	}
 	r.result.Status = Status{
 		ObservedGeneration: b.Generation,
 		DisruptedPods:      disrupted,
@@ -79,6 +90,8 @@ func Recount(in Input) Result {
 		CurrentAvailable:   current,
 		DesiredAvailable:   desired,
 		TotalReplicas:      total,
+
+		UnavailablePodGroups: broken,
 	}
 	r.result.Changed = !apiequality.Semantic.DeepEqual(r.result.Status, b.Status)
 	notes = append(notes, b.exhausted(&r.result.Status)...)
@@ -98,18 +111,22 @@ type recount struct {
 	result Result
 }
 
-// records are those that stay. Those of pods that are gone, finished or terminating end at once. Keep decides about the
-// others, by the time of the record in seconds and by whether the record is too old.
+// records are those that stay. Those of pods that have finished or are terminating end at once. Keep decides about the
+// other counted pods, by the time of the record in seconds and by whether the record is too old.
 func (r *recount) records(
 	stored map[string]metav1.Time, holds time.Duration, keep func(name string, at int64, late bool) bool,
 ) map[string]metav1.Time {
 	kept := map[string]metav1.Time{}
 	for name, at := range stored {
-		if !r.counts.of(name).active || at.After(r.now.Add(maxSkew)) {
+		if at.After(r.now.Add(maxSkew)) {
 			continue
 		}
 		ends := at.Add(holds)
-		if !keep(name, at.Unix(), r.now.After(ends)) {
+		if o, counted := r.counts.find(name); counted {
+			if !o.active || !keep(name, at.Unix(), r.now.After(ends)) {
+				continue
+			}
+		} else if ends = at.Add(unknownFor); r.counts == nil || r.now.After(ends) {
 			continue
 		}
 		kept[name] = at
@@ -132,13 +149,44 @@ func (r *recount) available(records ...map[string]metav1.Time) int32 {
 	n, seen := r.counts.available, map[string]bool{}
 	for _, m := range records {
 		for name := range maps.Keys(m) {
-			if !seen[name] && r.counts.of(name).available {
+			if o, _ := r.counts.find(name); !seen[name] && o.available {
 				n--
 			}
 			seen[name] = true
 		}
 	}
 	return int32(min(n, math.MaxInt32))
+}
+
+// maxGroups bounds the groups in a status. A group beyond them costs although it is unavailable already.
+const maxGroups = 1000
+
+// groups counts the groups that have all of their pods available, by pods that no record counts as unavailable, and
+// returns the others. A group whose pods are all gone is neither.
+func (r *recount) groups(size int32, records ...map[string]metav1.Time) (available int32, broken []string) {
+	if r.counts == nil {
+		return 0, nil
+	}
+	members := map[string]int32{}
+	for name, o := range r.counts.pods {
+		if !o.active {
+			continue
+		}
+		members[o.group] += 0
+		recorded := slices.ContainsFunc(records, func(m map[string]metav1.Time) bool { _, ok := m[name]; return ok })
+		if o.available && !recorded {
+			members[o.group]++
+		}
+	}
+	for _, group := range slices.Sorted(maps.Keys(members)) {
+		switch n := members[group]; {
+		case n >= size, n == 1 && strings.HasPrefix(group, "pod/"):
+			available++
+		case len(broken) < maxGroups:
+			broken = append(broken, group)
+		}
+	}
+	return available, broken
 }
 
 // updatedSince reports whether a pod was observed available with an update that is not older than a record: the

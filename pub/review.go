@@ -40,6 +40,8 @@ const (
 	NothingDesired Reason = "NothingDesired"
 	// AlreadyRecorded admits: a disruption of the pod was recorded a short time ago, and is not known to be over.
 	AlreadyRecorded Reason = "AlreadyRecorded"
+	// GroupUnavailable admits: the group of the pod is unavailable already, and the verdict has the record.
+	GroupUnavailable Reason = "GroupUnavailable"
 	// Spent admits: the budget has room, and the verdict has the record.
 	Spent Reason = "Spent"
 	// UserExempt admits: the budget has no room, and the policy exempts the user.
@@ -67,8 +69,8 @@ type Verdict struct {
 
 // Record is an admitted disruption in the status of a budget.
 type Record struct {
-	// Pod is the name of the pod.
-	Pod string
+	// Pod is the name of the pod, and Group that of its group; empty where the budget counts pods.
+	Pod, Group string
 	// Updated selects the map unavailablePods, else disruptedPods.
 	Updated bool
 	// Time of the admission.
@@ -87,7 +89,7 @@ func Review(b Budget, d Disruption, now time.Time) Verdict {
 	}
 	exempt := Verdict{Allowed: true, Reason: UserExempt}
 	if !b.full() {
-		exempt.Record = recordOf(d, now)
+		exempt.Record = b.recordOf(d, now)
 	}
 	return exempt
 }
@@ -126,8 +128,10 @@ func (b Budget) recorded(d Disruption, now time.Time) bool {
 }
 
 func (b Budget) spend(d Disruption, now time.Time) Verdict {
+	// While more groups are unavailable than may be, none is free: the status may be old, and they available again.
+	broken := b.isBroken(b.GroupOf(d.Pod)) && b.Status.CurrentAvailable >= b.Status.DesiredAvailable
 	switch {
-	case b.Status.UnavailableAllowed <= 0:
+	case b.Status.UnavailableAllowed <= 0 && !broken:
 		return Verdict{Reason: Exhausted, Text: "pub unavailable allowed is negative"}
 	case b.full():
 		return Verdict{
@@ -136,7 +140,11 @@ func (b Budget) spend(d Disruption, now time.Time) Verdict {
 				"PodUnavailableBudget controller yet", b.records()),
 		}
 	}
-	return Verdict{Allowed: true, Reason: Spent, Record: recordOf(d, now)}
+	reason := Spent
+	if broken {
+		reason = GroupUnavailable
+	}
+	return Verdict{Allowed: true, Reason: reason, Record: b.recordOf(d, now)}
 }
 
 func (b Budget) records() int { return len(b.Status.DisruptedPods) + len(b.Status.UnavailablePods) }
@@ -144,6 +152,9 @@ func (b Budget) records() int { return len(b.Status.DisruptedPods) + len(b.Statu
 // full reports whether the status can hold no further record.
 func (b Budget) full() bool { return b.records() > MaxRecords }
 
-func recordOf(d Disruption, now time.Time) *Record {
-	return &Record{Pod: d.Pod.Name, Updated: d.Operation == Update || d.Operation == Resize, Time: metav1.NewTime(now)}
+func (b Budget) recordOf(d Disruption, now time.Time) *Record {
+	return &Record{
+		Pod: d.Pod.Name, Group: b.GroupOf(d.Pod), Updated: d.Operation == Update || d.Operation == Resize,
+		Time: metav1.NewTime(now),
+	}
 }

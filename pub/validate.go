@@ -28,6 +28,9 @@ func Validate(b *policyv1beta1.PodUnavailableBudget, others []*policyv1beta1.Pod
 			faults = append(faults, field.NotSupported(at.Child("protectOperations").Index(i), o, operations()))
 		}
 	}
+	if p := b.Spec.PodGroupPolicy; p != nil {
+		faults = append(faults, checkGroups(p, at.Child("podGroupPolicy"))...)
+	}
 	if s := b.Spec.IgnoredPodSelector; s != nil {
 		faults = append(faults, checkSelector(s, at.Child("ignoredPodSelector"))...)
 	}
@@ -99,6 +102,14 @@ func checkPods(spec *policyv1beta1.PodUnavailableBudgetSpec, at *field.Path) fie
 		return field.ErrorList{field.Invalid(at.Child("targetRef"), target, err.Error())}
 	}
 	return nil
+}
+
+func checkGroups(p *policyv1beta1.PodGroupPolicy, at *field.Path) field.ErrorList {
+	faults := metav1validation.ValidateLabelName(p.GroupLabelKey, at.Child("groupLabelKey"))
+	if p.GroupSize < 1 {
+		faults = append(faults, field.Invalid(at.Child("groupSize"), p.GroupSize, "must be at least 1"))
+	}
+	return faults
 }
 
 func checkSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {

@@ -38,7 +38,7 @@ const maxStamps = 500
 
 // newPlan reads nothing but the snapshot.
 func newPlan(s *snapshot, policy pub.Policy, now time.Time) plan {
-	counts := pub.CountsOf(s.pods, policy)
+	counts := s.budget.Count(s.pods, policy)
 	result := pub.Recount(pub.Input{Budget: s.budget, Counts: counts, Total: s.total, Now: now})
 	p := plan{
 		status:     result.Status,

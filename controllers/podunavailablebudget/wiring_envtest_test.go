@@ -11,15 +11,18 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/test/podbench"
@@ -124,6 +127,50 @@ func TestUnknownReplicas(t *testing.T) {
 	if asked := b.Asked(); count(asked, "GET") > 4 {
 		t.Errorf("it costs %q", asked)
 	}
+}
+
+// A budget of groups counts these, and a change of a pod's group or of the size of groups is observed.
+func TestGroups(t *testing.T) {
+	b := start(t)
+	set := b.cloneSet("web", 6)
+	pods := b.pods(6, owner(set, "apps.kruise.io/v1beta1", "CloneSet"), "web")
+	name := func(pod *corev1.Pod, group string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"group":%q}}}`, group)
+		if err := b.Client.Patch(b.Context(), pod, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, pod := range pods {
+		name(pod, fmt.Sprint("g", i/2))
+	}
+	of := b.budget("web", "1", func(of *budget) {
+		of.Spec.PodGroupPolicy = &policyv1beta1.PodGroupPolicy{GroupLabelKey: "group", GroupSize: 2}
+	})
+	groups := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, of.Status.UnavailablePodGroups); diff != "" {
+			t.Errorf("unavailable groups (-want +got):\n%s", diff)
+		}
+	}
+	b.status(of, 3, 2, 1, 3)
+	groups()
+	b.ready(pods[3], corev1.ConditionFalse)
+	b.status(of, 2, 2, 0, 3)
+	groups("g1")
+	b.ready(pods[2], corev1.ConditionFalse)
+	b.Still()
+	b.status(of, 2, 2, 0, 3)
+	groups("g1")
+	name(pods[0], "g2")
+	b.status(of, 1, 2, 0, 3)
+	groups("g0", "g1")
+	of.Spec.PodGroupPolicy.GroupSize = 1
+	if err := b.Client.Update(b.Context(), of); err != nil {
+		t.Fatal(err)
+	}
+	b.status(of, 2, 5, 0, 6)
+	groups("g1")
 }
 
 // What admission spends between the read and the write of a reconcile stays.

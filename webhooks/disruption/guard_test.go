@@ -52,6 +52,15 @@ func TestGuardReview(t *testing.T) {
 			writes:   []string{"200"},
 			change:   func(d *disruption.Disruption) { d.Operation = pub.Update },
 		},
+		"a group that is unavailable already": {
+			why: "a further pod of the group costs nothing, and is recorded", want: pub.GroupUnavailable, admitted: true,
+			writes: []string{"200"},
+			pod:    func(p *corev1.Pod) { p.Labels["group"] = "g" },
+			budget: func(b *policyv1beta1.PodUnavailableBudget) {
+				b.Spec.PodGroupPolicy = &policyv1beta1.PodGroupPolicy{GroupLabelKey: "group", GroupSize: 2}
+				b.Status.UnavailablePodGroups = []string{"g"}
+			},
+		},
 		"exhausted": {why: "a refusal costs nothing", want: pub.Exhausted},
 		"dry run": {
 			why:      "a dry run is admitted without a record",

@@ -417,6 +417,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationpolicyv1alpha1.PodUnavailableBudgetSpecApplyConfiguration{}
 
 		// Group=policy.kruise.io, Version=v1beta1
+	case policyv1beta1.SchemeGroupVersion.WithKind("PodGroupPolicy"):
+		return &applyconfigurationpolicyv1beta1.PodGroupPolicyApplyConfiguration{}
 	case policyv1beta1.SchemeGroupVersion.WithKind("PodUnavailableBudget"):
 		return &applyconfigurationpolicyv1beta1.PodUnavailableBudgetApplyConfiguration{}
 	case policyv1beta1.SchemeGroupVersion.WithKind("PodUnavailableBudgetSpec"):

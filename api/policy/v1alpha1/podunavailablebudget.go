@@ -11,6 +11,8 @@ import (
 type (
 	// PodUnavailableBudgetStatus is v1beta1.PodUnavailableBudgetStatus.
 	PodUnavailableBudgetStatus = v1beta1.PodUnavailableBudgetStatus
+	// PodGroupPolicy is v1beta1.PodGroupPolicy.
+	PodGroupPolicy = v1beta1.PodGroupPolicy
 	// PubOperation is v1beta1.PubOperation.
 	PubOperation = v1beta1.PubOperation
 	// TargetReference is v1beta1.TargetReference.
@@ -42,6 +44,9 @@ type PodUnavailableBudgetSpec struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// MinAvailable is how many pods must stay available: a number, or a percentage of the replicas rounded up.
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
+	// PodGroupPolicy has MaxUnavailable and MinAvailable count groups of pods. Without it they count pods.
+	// +optional
+	PodGroupPolicy *PodGroupPolicy `json:"podGroupPolicy,omitempty"`
 }
 
 // PodUnavailableBudget limits how many pods are unavailable at a time through what is done to them on purpose:

@@ -27,6 +27,7 @@ func podUnavailableBudgetUp(b *PodUnavailableBudget, hub *v1beta1.PodUnavailable
 		MinAvailable:         b.Spec.MinAvailable,
 		ProtectOperations:    protectOperationsUp(b.Annotations[PubProtectOperationAnnotation]),
 		ProtectTotalReplicas: roundtrip.ParseInt32(b.Annotations[PubProtectTotalReplicasAnnotation]),
+		PodGroupPolicy:       b.Spec.PodGroupPolicy,
 	}
 }
 
@@ -38,6 +39,7 @@ func podUnavailableBudgetDown(hub *v1beta1.PodUnavailableBudget, b *PodUnavailab
 		TargetReference: hub.Spec.TargetReference,
 		MaxUnavailable:  hub.Spec.MaxUnavailable,
 		MinAvailable:    hub.Spec.MinAvailable,
+		PodGroupPolicy:  hub.Spec.PodGroupPolicy,
 	}
 	operations := protectOperationsDown(hub.Spec.ProtectOperations)
 	b.Annotations = roundtrip.WithKey(b.Annotations, PubProtectOperationAnnotation, operations)

@@ -50,6 +50,19 @@ type PodUnavailableBudgetSpec struct {
 	// IgnoredPodSelector selects pods that are not guarded.
 	// +optional
 	IgnoredPodSelector *metav1.LabelSelector `json:"ignoredPodSelector,omitempty"`
+	// PodGroupPolicy has MaxUnavailable and MinAvailable count groups of pods. Without it they count pods.
+	// +optional
+	PodGroupPolicy *PodGroupPolicy `json:"podGroupPolicy,omitempty"`
+}
+
+// PodGroupPolicy defines groups of pods that serve together, such as the pods of one replica of a model. A group is
+// unavailable while fewer pods than its size are available.
+type PodGroupPolicy struct {
+	// GroupLabelKey is the label of pods whose value names their group. A pod without the label is a group of its own.
+	GroupLabelKey string `json:"groupLabelKey"`
+	// GroupSize is the number of pods of a group.
+	// +kubebuilder:validation:Minimum=1
+	GroupSize int32 `json:"groupSize"`
 }
 
 // TargetReference names a workload in the same namespace.
@@ -82,6 +95,10 @@ type PodUnavailableBudgetStatus struct {
 	DesiredAvailable int32 `json:"desiredAvailable"`
 	// TotalReplicas is the number of replicas that the budget is taken of; -1 where it is unknown.
 	TotalReplicas int32 `json:"totalReplicas"`
+	// UnavailablePodGroups are groups that are unavailable, with a podGroupPolicy, sorted; at most 1,000. A further pod of
+	// such a group may become unavailable at no cost. The other numbers of the status then count groups.
+	// +optional
+	UnavailablePodGroups []string `json:"unavailablePodGroups,omitempty"`
 }
 
 // PodUnavailableBudget limits how many pods are unavailable at a time through what is done to them on purpose:

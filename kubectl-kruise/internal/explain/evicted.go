@@ -31,8 +31,12 @@ func Eviction(in Input, now time.Time) []string {
 	pod := in.Pod
 	if b := pub.Match(pod, Chain(in.Owners), budgetsOf(in.Budgets)); b != nil {
 		verdict := pub.Review(*b, pub.Disruption{Pod: pod, Operation: pub.Evict}, now)
-		line := fmt.Sprintf("PodUnavailableBudget %s: %d more may be unavailable, an eviction now is ", b.Name,
-			b.Status.UnavailableAllowed)
+		more := "more"
+		if b.Groups != nil {
+			more = "more groups"
+		}
+		line := fmt.Sprintf("PodUnavailableBudget %s: %d %s may be unavailable, an eviction now is ", b.Name,
+			b.Status.UnavailableAllowed, more)
 		if verdict.Allowed {
 			line += "admitted: " + string(verdict.Reason)
 		} else {

@@ -54,7 +54,11 @@ func newGuardOf(namespace string, objects []client.Object) *guard {
 		if budget, ok := o.(*policyv1beta1.PodUnavailableBudget); ok && budget.Namespace == namespace {
 			read, _ := pub.Read(budget.DeepCopy()) // what cannot be read protects nothing
 			g.budgets = append(g.budgets, read)
-			g.totals = append(g.totals, pub.Total{Replicas: read.Status.TotalReplicas})
+			total := pub.Total{Replicas: read.Status.TotalReplicas}
+			if read.Groups != nil { // the status has how many groups there are
+				total.Replicas *= read.Groups.GroupSize
+			}
+			g.totals = append(g.totals, total)
 		}
 	}
 	return g
@@ -121,5 +125,5 @@ func (g *guard) counts(ctx context.Context, budget int) (*pub.Counts, error) {
 			guarded = append(guarded, &list.Items[i])
 		}
 	}
-	return pub.CountsOf(guarded, g.policy), nil
+	return g.budgets[budget].Count(guarded, g.policy), nil
 }

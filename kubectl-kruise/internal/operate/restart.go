@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubectl/pkg/util/podutils"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -117,15 +119,18 @@ func (b Batch) budgets() budgets {
 	for i, budget := range b.Budgets {
 		r.all[i], _ = pub.Read(budget)
 	}
-	unavailable := map[string]int32{}
+	unavailable := map[string]sets.Set[string]{} // pods, or groups of pods where the budget counts these
 	for _, pod := range b.Pods {
 		if budget := pub.Match(pod, r.chain, r.all); budget != nil && !pub.Available(pod, pub.Policy{}) {
-			unavailable[budget.Name]++
+			if unavailable[budget.Name] == nil {
+				unavailable[budget.Name] = sets.Set[string]{}
+			}
+			unavailable[budget.Name].Insert(cmp.Or(budget.GroupOf(pod), pod.Name))
 		}
 	}
 	for i := range r.all {
 		s := &r.all[i].Status
-		s.UnavailableAllowed -= max(unavailable[r.all[i].Name]-max(s.TotalReplicas-s.CurrentAvailable, 0), 0)
+		s.UnavailableAllowed -= max(int32(len(unavailable[r.all[i].Name]))-max(s.TotalReplicas-s.CurrentAvailable, 0), 0)
 	}
 	return r
 }

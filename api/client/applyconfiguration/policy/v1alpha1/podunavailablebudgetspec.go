@@ -18,6 +18,7 @@ type PodUnavailableBudgetSpecApplyConfiguration struct {
 	TargetReference *v1beta1.TargetReferenceApplyConfiguration `json:"targetRef,omitempty"`
 	MaxUnavailable  *intstr.IntOrString                        `json:"maxUnavailable,omitempty"`
 	MinAvailable    *intstr.IntOrString                        `json:"minAvailable,omitempty"`
+	PodGroupPolicy  *v1beta1.PodGroupPolicyApplyConfiguration  `json:"podGroupPolicy,omitempty"`
 }
 
 // PodUnavailableBudgetSpecApplyConfiguration constructs a declarative configuration of the PodUnavailableBudgetSpec type for use with
@@ -55,5 +56,13 @@ func (b *PodUnavailableBudgetSpecApplyConfiguration) WithMaxUnavailable(value in
 // If called multiple times, the MinAvailable field is set to the value of the last call.
 func (b *PodUnavailableBudgetSpecApplyConfiguration) WithMinAvailable(value intstr.IntOrString) *PodUnavailableBudgetSpecApplyConfiguration {
 	b.MinAvailable = &value
+	return b
+}
+
+// WithPodGroupPolicy sets the PodGroupPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodGroupPolicy field is set to the value of the last call.
+func (b *PodUnavailableBudgetSpecApplyConfiguration) WithPodGroupPolicy(value *v1beta1.PodGroupPolicyApplyConfiguration) *PodUnavailableBudgetSpecApplyConfiguration {
+	b.PodGroupPolicy = value
 	return b
 }

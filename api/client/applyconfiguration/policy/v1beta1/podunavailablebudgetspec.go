@@ -21,6 +21,7 @@ type PodUnavailableBudgetSpecApplyConfiguration struct {
 	ProtectOperations    []policyv1beta1.PubOperation        `json:"protectOperations,omitempty"`
 	ProtectTotalReplicas *int32                              `json:"protectTotalReplicas,omitempty"`
 	IgnoredPodSelector   *v1.LabelSelectorApplyConfiguration `json:"ignoredPodSelector,omitempty"`
+	PodGroupPolicy       *PodGroupPolicyApplyConfiguration   `json:"podGroupPolicy,omitempty"`
 }
 
 // PodUnavailableBudgetSpecApplyConfiguration constructs a declarative configuration of the PodUnavailableBudgetSpec type for use with
@@ -84,5 +85,13 @@ func (b *PodUnavailableBudgetSpecApplyConfiguration) WithProtectTotalReplicas(va
 // If called multiple times, the IgnoredPodSelector field is set to the value of the last call.
 func (b *PodUnavailableBudgetSpecApplyConfiguration) WithIgnoredPodSelector(value *v1.LabelSelectorApplyConfiguration) *PodUnavailableBudgetSpecApplyConfiguration {
 	b.IgnoredPodSelector = value
+	return b
+}
+
+// WithPodGroupPolicy sets the PodGroupPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodGroupPolicy field is set to the value of the last call.
+func (b *PodUnavailableBudgetSpecApplyConfiguration) WithPodGroupPolicy(value *PodGroupPolicyApplyConfiguration) *PodUnavailableBudgetSpecApplyConfiguration {
+	b.PodGroupPolicy = value
 	return b
 }

@@ -12,13 +12,14 @@ import (
 // PodUnavailableBudgetStatusApplyConfiguration represents a declarative configuration of the PodUnavailableBudgetStatus type for use
 // with apply.
 type PodUnavailableBudgetStatusApplyConfiguration struct {
-	ObservedGeneration *int64             `json:"observedGeneration,omitempty"`
-	DisruptedPods      map[string]v1.Time `json:"disruptedPods,omitempty"`
-	UnavailablePods    map[string]v1.Time `json:"unavailablePods,omitempty"`
-	UnavailableAllowed *int32             `json:"unavailableAllowed,omitempty"`
-	CurrentAvailable   *int32             `json:"currentAvailable,omitempty"`
-	DesiredAvailable   *int32             `json:"desiredAvailable,omitempty"`
-	TotalReplicas      *int32             `json:"totalReplicas,omitempty"`
+	ObservedGeneration   *int64             `json:"observedGeneration,omitempty"`
+	DisruptedPods        map[string]v1.Time `json:"disruptedPods,omitempty"`
+	UnavailablePods      map[string]v1.Time `json:"unavailablePods,omitempty"`
+	UnavailableAllowed   *int32             `json:"unavailableAllowed,omitempty"`
+	CurrentAvailable     *int32             `json:"currentAvailable,omitempty"`
+	DesiredAvailable     *int32             `json:"desiredAvailable,omitempty"`
+	TotalReplicas        *int32             `json:"totalReplicas,omitempty"`
+	UnavailablePodGroups []string           `json:"unavailablePodGroups,omitempty"`
 }
 
 // PodUnavailableBudgetStatusApplyConfiguration constructs a declarative configuration of the PodUnavailableBudgetStatus type for use with
@@ -92,5 +93,15 @@ func (b *PodUnavailableBudgetStatusApplyConfiguration) WithDesiredAvailable(valu
 // If called multiple times, the TotalReplicas field is set to the value of the last call.
 func (b *PodUnavailableBudgetStatusApplyConfiguration) WithTotalReplicas(value int32) *PodUnavailableBudgetStatusApplyConfiguration {
 	b.TotalReplicas = &value
+	return b
+}
+
+// WithUnavailablePodGroups adds the given value to the UnavailablePodGroups field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the UnavailablePodGroups field.
+func (b *PodUnavailableBudgetStatusApplyConfiguration) WithUnavailablePodGroups(values ...string) *PodUnavailableBudgetStatusApplyConfiguration {
+	for i := range values {
+		b.UnavailablePodGroups = append(b.UnavailablePodGroups, values[i])
+	}
 	return b
 }
