@@ -36,7 +36,7 @@ func (w *world) apply(plan scale.Result) {
 		in(kruise.LifecycleStatePreparingNormal)(w.input.Instances[at[i.Name]].Pods[0])
 	}
 	for _, i := range plan.Update {
-		w.update(&w.input.Instances[at[i.Name]], !plan.Backward || slices.Contains(w.input.Pinned, i.Name))
+		w.update(&w.input.Instances[at[i.Name]], !plan.Backward)
 	}
 	for _, i := range plan.Delete {
 		instance := &w.input.Instances[at[i.Name]]
@@ -139,11 +139,6 @@ func newWorld(r *random) *world {
 		w.disturbed, w.input.InOrder = r.Intn(60), false
 		w.resize(w.input.Limits.Replicas)
 		w.rule(1+r.n(1), r.n(1))
-	}
-	for i := range 14 {
-		if r.once(6) && !w.input.InOrder {
-			w.input.Pinned = append(w.input.Pinned, fmt.Sprintf("web-%d", i))
-		}
 	}
 	if w.input.Slots == nil && w.input.Limits.MaxSurge > 0 && r.once(2) {
 		w.input.Limits.MaxUnavailable = 0

@@ -40,16 +40,12 @@ func (p *planner) isUpdated(m *member) bool {
 	return m.Updated || p.in.PreparingUpdateIsUpdated && m.preparing
 }
 
-func (p *planner) differ(updated func(*member) bool, l Limits) Difference {
-	all := counts{}
+func (p *planner) differ(isUpdated func(*member) bool, l Limits) Difference {
+	old, updated := Count{}, Count{}
 	for _, m := range p.members {
-		c := &all.old
-		switch {
-		case m.pinned:
-			c = &all.pinned
-			all.due += m.duePinned()
-		case updated(m):
-			c = &all.updated
+		c := &old
+		if isUpdated(m) {
+			c = &updated
 		}
 		switch {
 		case m.preparingDelete:
@@ -62,10 +58,10 @@ func (p *planner) differ(updated func(*member) bool, l Limits) Difference {
 			c.Unavailable++
 		}
 	}
-	d := all.differ(l)
+	d := Differ(old, updated, l)
 	// Where both sides lack instances, or both have too many, it is not for updates to even that out: they would only
 	// take from one side what it needs itself.
-	if old, updated, _ := all.excess(l); old > 0 && updated > 0 || old < 0 && updated < 0 {
+	if old, updated := excess(old, updated, l); old > 0 && updated > 0 || old < 0 && updated < 0 {
 		d.Update, d.UpdateUnavailable = 0, 0
 	}
 	return d
@@ -195,23 +191,18 @@ func (p *planner) scaleIn(d Difference) {
 		p.noteWaiting(NoteWaitingForDeletion, int(d.Delete), "to be deleted until those chosen or held before are gone")
 		return
 	}
-	var old, updated, pinned []*member
+	var old, updated []*member
 	for _, m := range p.members {
-		switch {
-		case m.pinned:
-			pinned = append(pinned, m)
-		case p.isUpdated(m):
+		if p.isUpdated(m) {
 			updated = append(updated, m)
-		default:
+		} else {
 			old = append(old, m)
 		}
 	}
 	fromOld := min(d.DeleteOld, d.Delete)
-	fromUpdated := min(d.Delete-fromOld, int32(len(updated)))
 	b := Budget{Max: d.DeleteAvailable}
-	old = p.deleteVictims(old, append(updated, pinned...), fromOld, &b)
-	p.deleteVictims(updated, append(old, pinned...), fromUpdated, &b)
-	p.deleteVictims(pinned, nil, d.Delete-fromOld-fromUpdated, &b) // none of the others stays then
+	old = p.deleteVictims(old, updated, fromOld, &b)
+	p.deleteVictims(updated, old, d.Delete-fromOld, &b)
 	p.noteWaiting(NoteDeleteLimited, int(d.Delete)-len(p.plan.Delete), "to be deleted until more are available")
 }
 

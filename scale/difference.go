@@ -61,43 +61,19 @@ type Difference struct {
 
 // Differ computes the difference. old and updated count the instances by their revision.
 func Differ(old, updated Count, l Limits) Difference {
-	return (&counts{old: old, updated: updated}).differ(l)
-}
-
-// counts are the instances of both sides, and those that are pinned, of which some are due to be updated.
-type counts struct {
-	old, updated, pinned Count
-	due                  int32
-}
-
-// excess is how many instances each side has too many, or, below zero, lacks. Pinned instances that stay are replicas,
-// and the partition applies to the others. keep is how many of these stay old.
-func (c *counts) excess(l Limits) (old, updated, keep int32) {
-	replicas, keep := l.Replicas, l.Partition
-	if pinned := c.pinned.Unavailable + c.pinned.Available; pinned > 0 {
-		replicas = max(replicas-pinned, 0)
-		keep = min(keep, replicas)
-	}
-	return c.old.staying() - keep, c.updated.staying() - (replicas - keep), keep
-}
-
-func (c *counts) differ(l Limits) Difference {
-	old, updated := c.old, c.updated
-	n := old.all() + updated.all() + c.pinned.all()
-	oldDiff, newDiff, keep := c.excess(l)
+	n := old.all() + updated.all()
+	oldDiff, newDiff := excess(old, updated, l)
 	if l.NoRollback {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
 	}
-	preparing := old.PreparingDelete + updated.PreparingDelete + c.pinned.PreparingDelete
-	unavailable := preparing + old.Unavailable + updated.Unavailable + c.pinned.Unavailable
-	replaced := updated.MarkedForDeletion + c.pinned.MarkedForDeletion
-	markedForDeletion := old.MarkedForDeletion + replaced
+	preparing := old.PreparingDelete + updated.PreparingDelete
+	unavailable := preparing + old.Unavailable + updated.Unavailable
+	markedForDeletion := old.MarkedForDeletion + updated.MarkedForDeletion
 
 	surge, surgeOld := int32(0), int32(0)
 	if l.MaxSurge > 0 {
-		forDoomed, forDoomedOld := l.surgeForDoomed(markedForDeletion, replaced, unavailable)
+		forDoomed, forDoomedOld := l.surgeForDoomed(markedForDeletion, updated.MarkedForDeletion, unavailable)
 		forUpdate, forUpdateOld := surgeForUpdate(oldDiff, newDiff)
-		forUpdate += c.due
 		surge, surgeOld = forDoomed, forDoomedOld
 		if forUpdate > forDoomed {
 			surge, surgeOld = forUpdate, forUpdateOld
@@ -110,7 +86,7 @@ func (c *counts) differ(l Limits) Difference {
 		current -= preparing
 		currentOld -= old.PreparingDelete
 	}
-	target, targetOld := l.Replicas+surge, keep+surgeOld
+	target, targetOld := l.Replicas+surge, l.Partition+surgeOld
 
 	d := Difference{}
 	if missing := target - current; missing > 0 {
@@ -134,6 +110,11 @@ func (c *counts) differ(l Limits) Difference {
 		d.UpdateUnavailable = spare
 	}
 	return d
+}
+
+// excess is how many instances each side has too many, or, below zero, lacks.
+func excess(old, updated Count, l Limits) (oldDiff, newDiff int32) {
+	return old.staying() - l.Partition, updated.staying() - (l.Replicas - l.Partition)
 }
 
 // spare is how many of n instances may be unavailable.
@@ -222,7 +203,7 @@ func (s *slotted) progress() (due, underWay int) {
 	done, chosen, keep := 0, 0, int(s.in.Limits.Partition)
 	for i, m := range s.wanted {
 		inTime := updatedInTime(m)
-		if inTime && !s.isPinned(i) {
+		if inTime {
 			done++
 		}
 		switch {
@@ -230,12 +211,12 @@ func (s *slotted) progress() (due, underWay int) {
 			chosen++
 		case inTime && (m == nil || !m.available):
 			underWay++
-		case !inTime && (m.pinned || !s.unordered() && i >= keep):
+		case !inTime && !s.unordered() && i >= keep:
 			due++
 		}
 	}
 	if s.unordered() { // any of those that are due may be chosen
-		return due + max(s.others-keep-done, chosen), underWay
+		return due + max(len(s.wanted)-keep-done, chosen), underWay
 	}
 	return due + chosen, underWay
 }

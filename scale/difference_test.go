@@ -107,24 +107,16 @@ func TestDifferAgainstTheFormula(t *testing.T) {
 }
 
 func formula(old, updated scale.Count, l scale.Limits) scale.Difference {
-	return formulaWith(old, updated, scale.Count{}, 0, l)
-}
-
-// formulaWith has pinned instances beside the two sides, of which some are due to be updated.
-func formulaWith(old, updated, pinned scale.Count, pinnedDue int32, l scale.Limits) scale.Difference {
 	R, P, S, U, SU := l.Replicas, l.Partition, l.MaxSurge, l.MaxUnavailable, scalingOf(l)
-	rest := max(R-pinned.Unavailable-pinned.Available, 0)
-	P = min(P, rest)
 	preOld, delOld, unOld := old.PreparingDelete, old.MarkedForDeletion, old.Unavailable
 	preNew, delNew, unNew := updated.PreparingDelete, updated.MarkedForDeletion, updated.Unavailable
 	actOld, actNew := old.MarkedForDeletion+old.Unavailable+old.Available,
 		updated.MarkedForDeletion+updated.Unavailable+updated.Available
-	N := preOld + actOld + preNew + actNew +
-		pinned.PreparingDelete + pinned.MarkedForDeletion + pinned.Unavailable + pinned.Available
+	N := preOld + actOld + preNew + actNew
 	magnitude := func(x int32) int32 { return int32(math.Abs(float64(x))) }
 
-	oldDiff, newDiff := actOld-P, actNew-(rest-P)
-	un, del := preNew+preOld+unNew+unOld+pinned.PreparingDelete+pinned.Unavailable, delNew+delOld+pinned.MarkedForDeletion
+	oldDiff, newDiff := actOld-P, actNew-(R-P)
+	un, del := preNew+preOld+unNew+unOld, delNew+delOld
 	if l.NoRollback {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
 	}
@@ -134,14 +126,13 @@ func formulaWith(old, updated, pinned scale.Count, pinnedDue int32, l scale.Limi
 		if del > 0 {
 			sSurge = min(max(un+del-U, 0), del)
 		}
-		sOld := max(sSurge-delNew-pinned.MarkedForDeletion, 0)
+		sOld := max(sSurge-delNew, 0)
 		if int64(oldDiff)*int64(newDiff) < 0 {
 			uSurge = max(oldDiff, newDiff)
 			if newDiff > 0 {
 				uOld = uSurge
 			}
 		}
-		uSurge += pinnedDue
 		if sSurge >= uSurge {
 			surge = min(S, sSurge)
 			surgeOld = min(surge, sOld)
@@ -152,7 +143,7 @@ func formulaWith(old, updated, pinned scale.Count, pinnedDue int32, l scale.Limi
 	}
 	cur, curOld := N, actOld+preOld
 	if l.ExcludePreparingDelete {
-		cur, curOld = cur-preNew-preOld-pinned.PreparingDelete, curOld-preOld
+		cur, curOld = cur-preNew-preOld, curOld-preOld
 	}
 	T, TOld := R+surge, P+surgeOld
 	d := scale.Difference{}

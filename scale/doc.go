@@ -55,15 +55,6 @@
 // failed pods, and the revision of what it creates, which is always the new one. Unavailable instances of all slots
 // count against the budget, those that the partition keeps included.
 //
-// # Instances with a revision of their own
-//
-// An instance in Input.Pinned has a revision of its own, as a canary, and its Updated is about that one. Until it has
-// that revision, it is updated before others, whatever the partition, within the same budget. It is neither old nor
-// updated: the partition applies to the others. Of 10 replicas with a partition of 8 and 1 pinned instance, 8 stay old
-// and 1 is updated; with a partition of 10, 9 stay old. Where the partition keeps the first slots, pinned ones among
-// these take places of it. A pinned slot that is missing comes back at its own revision. Scaling in deletes pinned
-// instances last, and without slots an instance that replaces a pinned one is not pinned.
-//
 // # Limits
 //
 // Budget is the walk by which all plans keep to the number of instances that may be unavailable. It, Available, Differ,
@@ -88,7 +79,6 @@
 //   - With slots, MaxSurge bounds the instances next to them, and those in surge count as available ones. A missing
 //     slot is filled all the same. No surge instance stays once the rollout is done, paused or limited to none, unless
 //     it makes up for a slot that must be available.
-//   - No plan moves a pinned instance that has its own revision.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
 //     limited to nothing. With NoCreate, slots that cannot be filled keep no instance from being deleted.
 //   - A converged workload has an empty plan, but for the note of what the partition keeps. Every wait has a note, and

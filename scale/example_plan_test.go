@@ -149,24 +149,6 @@ func ExamplePlan_surge() {
 	// ScaleIn g-2 it is beyond the slots, and no update needs it
 }
 
-// A canary has a revision of its own. The partition keeps all others.
-func ExamplePlan_pinned() {
-	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	input := scale.Input{
-		Now:    noon,
-		Slots:  []string{"db-0", "db-1", "db-2"},
-		Pinned: []string{"db-1"},
-		Limits: scale.Limits{Partition: 3, MaxUnavailable: 1},
-	}
-	for _, name := range []string{"db-0", "db-1", "db-2"} {
-		input.Instances = append(input.Instances, scale.Instance{Name: name, Pods: []*corev1.Pod{running(name, time.Hour)}})
-	}
-	fmt.Println(tale(scale.Plan(input)))
-	// Output:
-	// update db-1
-	// Partition - 2 instances wait at the old revision, as the partition says
-}
-
 func ExampleAvailable() {
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	fmt.Println(scale.Available(running("a", time.Minute), 10, noon))

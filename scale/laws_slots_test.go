@@ -29,7 +29,7 @@ func crossesSlots(input scale.Input, plan scale.Result) string {
 	surge := func(name string) bool { return slices.Contains(o.surgeNames(), name) }
 	settled, disrupted, unplaced, moved := 0, int32(0), 0, 0
 	for _, i := range input.Instances {
-		if wanted(i.Name) && !o.pinned(i.Name) {
+		if wanted(i.Name) {
 			settled += int(truth(i.Updated))
 		}
 	}
@@ -42,14 +42,14 @@ func crossesSlots(input scale.Input, plan scale.Result) string {
 		unplaced += int(1 - truth(wanted(i.Name)))
 	}
 	for _, b := range plan.Create {
-		if !wanted(b.Slot) && !surge(b.Slot) || !o.missing(b.Slot) || o.pinned(b.Slot) && !b.Updated {
-			return "it creates what is there, or not wanted, or pinned at another revision"
+		if !wanted(b.Slot) && !surge(b.Slot) || !o.missing(b.Slot) {
+			return "it creates what is there, or not wanted"
 		}
 	}
 	for _, i := range plan.Update {
 		at := slices.Index(input.Slots, i.Name)
-		moved += int(1 - truth(o.pinned(i.Name)))
-		if at < 0 || input.Priority == nil && at < int(input.Limits.Partition) && !o.pinned(i.Name) {
+		moved++
+		if at < 0 || input.Priority == nil && at < int(input.Limits.Partition) {
 			return "it crosses the partition"
 		}
 	}

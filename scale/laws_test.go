@@ -155,8 +155,7 @@ func keptOf(input scale.Input) string {
 	for _, i := range input.Instances {
 		at := slices.Index(input.Slots, i.Name)
 		ordered := input.Slots != nil && input.Priority == nil
-		if !i.Updated && !i.MarkedForDeletion && !leaving(i) && !i.Terminating &&
-			!slices.Contains(input.Pinned, i.Name) && (input.Slots == nil || at >= 0) &&
+		if !i.Updated && !i.MarkedForDeletion && !leaving(i) && !i.Terminating && (input.Slots == nil || at >= 0) &&
 			(!ordered || at < int(input.Limits.Partition)) {
 			n++
 		}
@@ -172,7 +171,7 @@ func keptOf(input scale.Input) string {
 
 // converged says that nothing is left to do, with updates and scaling on.
 func converged(input scale.Input) bool {
-	o, old, updated, pinned := oracle{input}, int32(0), int32(0), int32(0)
+	o, old, updated := oracle{input}, int32(0), int32(0)
 	position := map[string]int{}
 	for i, name := range input.Slots {
 		position[name] = i
@@ -183,10 +182,6 @@ func converged(input scale.Input) bool {
 		case input.Slots == nil && i.Terminating:
 		case i.MarkedForDeletion || !o.available(i) || input.Slots != nil && !wanted:
 			return false
-		case o.pinned(i.Name) && !i.Updated:
-			return false
-		case o.pinned(i.Name):
-			pinned++
 		case i.Updated:
 			updated++
 		case input.Slots != nil && input.Priority == nil && at >= int(input.Limits.Partition):
@@ -196,10 +191,10 @@ func converged(input scale.Input) bool {
 		}
 	}
 	if input.Slots != nil {
-		return old+updated+pinned == int32(len(input.Slots)) && old <= input.Limits.Partition
+		return old+updated == int32(len(input.Slots)) && old <= input.Limits.Partition
 	}
-	keep := min(input.Limits.Partition, input.Limits.Replicas-pinned)
-	return old+updated+pinned == input.Limits.Replicas && (old == keep || old < keep && input.Limits.NoRollback)
+	keep := min(input.Limits.Partition, input.Limits.Replicas)
+	return old+updated == input.Limits.Replicas && (old == keep || old < keep && input.Limits.NoRollback)
 }
 
 // crosses says which bound the plan crosses, or makes worse where it is crossed already.
@@ -217,11 +212,6 @@ func crosses(input scale.Input, plan scale.Result) string {
 		}
 		touched[i.Name] = true
 	}
-	for _, i := range plan.Update {
-		if slices.Contains(input.Pinned, i.Name) && i.Updated {
-			return i.Name + " has its own revision, and is updated"
-		}
-	}
 	if input.Slots != nil {
 		return crossesSlots(input, plan)
 	}
@@ -232,13 +222,12 @@ func hasLabel(i scale.Instance) bool { return i.Updated }
 
 func crossesCount(input scale.Input, plan scale.Result) string {
 	o, l := oracle{input}, input.Limits
-	rest, pinned := o.rest(), o.countPinned()
 	sides := [2]scale.Count{o.count(false, hasLabel), o.count(true, hasLabel)}
 	staying := func(c scale.Count) int32 { return c.MarkedForDeletion + c.Unavailable + c.Available }
 	old, updated := staying(sides[0]), staying(sides[1])
-	gone := sides[0].PreparingDelete + sides[1].PreparingDelete + pinned.PreparingDelete
-	unavailable := gone + sides[0].Unavailable + sides[1].Unavailable + pinned.Unavailable
-	staysAll := old + updated + staying(pinned)
+	gone := sides[0].PreparingDelete + sides[1].PreparingDelete
+	unavailable := gone + sides[0].Unavailable + sides[1].Unavailable
+	staysAll := old + updated
 	available, surplus := int32(0), staysAll-l.Replicas
 	for _, i := range input.Instances {
 		available += int32(truth(o.available(i)))
@@ -258,16 +247,7 @@ func crossesCount(input scale.Input, plan scale.Result) string {
 	if l.ExcludePreparingDelete {
 		counted = staysAll
 	}
-	n, moved, chosen, pins := int32(len(plan.Create)), int32(len(plan.Update)), int32(0), int32(0)
-	for _, i := range plan.Update {
-		moved -= int32(truth(o.pinned(i.Name)))
-	}
-	for _, i := range plan.Delete {
-		if !leaving(i) && !i.MarkedForDeletion {
-			chosen++
-			pins += int32(truth(o.pinned(i.Name)))
-		}
-	}
+	n, moved := int32(len(plan.Create)), int32(len(plan.Update))
 	switch {
 	case available < least:
 		return fmt.Sprintf("%d are available, %d were to be", available, least)
@@ -275,11 +255,9 @@ func crossesCount(input scale.Input, plan scale.Result) string {
 		return "it crosses the surge"
 	case n > 0 && unavailable+n > scalingOf(l):
 		return "it creates more than may be unavailable"
-	case pins > 0 && staying(pinned)-pins < l.Replicas:
-		return "it deletes a pinned one where others are left"
-	case !plan.Backward && moved > 0 && old-moved < rest.Partition:
+	case !plan.Backward && moved > 0 && old-moved < l.Partition:
 		return "it crosses the partition"
-	case plan.Backward && moved > 0 && updated-moved < rest.Replicas-rest.Partition:
+	case plan.Backward && moved > 0 && updated-moved < l.Replicas-l.Partition:
 		return "it crosses the partition backwards"
 	}
 	return ""

@@ -23,8 +23,6 @@ type member struct {
 	wait             time.Duration
 	// preparingDelete and preparing are held by a hook, before deletion and before an update.
 	preparingDelete, preparing bool
-	// pinned has a revision of its own.
-	pinned bool
 	// first is the pod that stands for all; an empty one where there is none.
 	first *corev1.Pod
 }

@@ -42,9 +42,8 @@ func (o oracle) plan() string {
 		old, updated := o.count(false, hasLabel), o.count(true, hasLabel)
 		d := o.formula(hasLabel, l)
 		// Where both sides lack some, or both have too many, the formula takes from one what it needs itself.
-		rest := o.rest()
-		oldDiff := old.Available + old.Unavailable + old.MarkedForDeletion - rest.Partition
-		newDiff := updated.Available + updated.Unavailable + updated.MarkedForDeletion - (rest.Replicas - rest.Partition)
+		oldDiff := old.Available + old.Unavailable + old.MarkedForDeletion - l.Partition
+		newDiff := updated.Available + updated.Unavailable + updated.MarkedForDeletion - (l.Replicas - l.Partition)
 		if oldDiff*newDiff > 0 {
 			d.Update = 0
 		}
@@ -55,30 +54,7 @@ func (o oracle) plan() string {
 }
 
 func (o oracle) formula(isUpdated func(scale.Instance) bool, l scale.Limits) scale.Difference {
-	return formulaWith(o.count(false, isUpdated), o.count(true, isUpdated), o.countPinned(), int32(len(o.pinnedDue())), l)
-}
-
-func (o oracle) countPinned() scale.Count {
-	p := o
-	p.in.Pinned = nil
-	p.in.Instances = slices.DeleteFunc(slices.Clone(o.in.Instances), func(i scale.Instance) bool {
-		return !o.pinned(i.Name)
-	})
-	return p.count(true, func(scale.Instance) bool { return true })
-}
-
-// rest are the limits of the instances that are not pinned.
-func (o oracle) rest() scale.Limits {
-	l, pinned := o.in.Limits, o.countPinned()
-	l.Replicas = max(l.Replicas-pinned.Available-pinned.Unavailable, 0)
-	l.Partition = min(l.Partition, l.Replicas)
-	return l
-}
-
-func (o oracle) pinnedDue() []scale.Instance {
-	return slices.DeleteFunc(slices.Clone(o.in.Instances), func(i scale.Instance) bool {
-		return !o.pinned(i.Name) || i.Updated || i.MarkedForDeletion || leaving(i) || i.Terminating
-	})
+	return formula(o.count(false, isUpdated), o.count(true, isUpdated), l)
 }
 
 func (o oracle) restore() []scale.Instance {
@@ -131,24 +107,19 @@ func (o oracle) delete(d scale.Difference) []scale.Instance {
 	if planned || d.Delete == 0 {
 		return out
 	}
-	var old, updated, pinned []scale.Instance
+	var old, updated []scale.Instance
 	for _, i := range o.in.Instances {
-		switch {
-		case o.pinned(i.Name):
-			pinned = append(pinned, i)
-		case o.isUpdated(i):
+		if o.isUpdated(i) {
 			updated = append(updated, i)
-		default:
+		} else {
 			old = append(old, i)
 		}
 	}
 	fromOld := min(int(d.DeleteOld), int(d.Delete), len(old))
 	fromUpdated := min(int(d.Delete)-fromOld, len(updated))
-	fromPinned := int(d.Delete) - fromOld - fromUpdated // where there are not enough others
-	old = o.victims(old, slices.Concat(updated, pinned))
-	updated = o.victims(updated, slices.Concat(old[fromOld:], pinned))
-	pinned = o.victims(pinned, slices.Concat(old[fromOld:], updated[fromUpdated:]))
-	victims := slices.Concat(old[:fromOld], updated[:fromUpdated], pinned[:fromPinned])
+	old = o.victims(old, updated)
+	updated = o.victims(updated, old[fromOld:])
+	victims := slices.Concat(old[:fromOld], updated[:fromUpdated])
 	budget = int(d.DeleteAvailable)
 	for _, i := range victims {
 		if o.ready(i) {
@@ -166,14 +137,13 @@ func inGrace(p *corev1.Pod) bool {
 }
 
 func (o oracle) update(d scale.Difference) []scale.Instance {
-	pinned := o.pinnedDue()
-	if d.Update == 0 && len(pinned) == 0 || o.in.Updates != scale.UpdatesRun {
+	if d.Update == 0 || o.in.Updates != scale.UpdatesRun {
 		return nil
 	}
 	d.UpdateUnavailable = o.in.Limits.MaxUnavailable + int32(len(o.in.Instances)) - o.in.Limits.Replicas
 	var waiting []scale.Instance
 	for _, i := range o.in.Instances {
-		if i.Updated == (d.Update < 0) && !leaving(i) && !o.pinned(i.Name) {
+		if i.Updated == (d.Update < 0) && !leaving(i) {
 			waiting = append(waiting, i)
 		}
 	}
@@ -195,17 +165,11 @@ func (o oracle) update(d scale.Difference) []scale.Instance {
 		rest := slices.DeleteFunc(slices.Clone(waiting), first)
 		waiting = append(slices.DeleteFunc(waiting, func(i scale.Instance) bool { return !first(i) }), rest...)
 	}
-	inFront := func() {
-		if o.in.UnavailableFirst {
-			front(func(i scale.Instance) bool { return !o.available(i) })
-		}
-		front(func(i scale.Instance) bool { return preparing(i) || anyPod(i, inGrace) })
+	if o.in.UnavailableFirst {
+		front(func(i scale.Instance) bool { return !o.available(i) })
 	}
-	inFront()
-	waiting = waiting[:min(len(waiting), max(int(d.Update), -int(d.Update)))]
-	waiting = append(sorted(pinned, readyLast), waiting...)
-	inFront()
-	return o.walk(waiting, d)
+	front(func(i scale.Instance) bool { return preparing(i) || anyPod(i, inGrace) })
+	return o.walk(waiting[:min(len(waiting), max(int(d.Update), -int(d.Update)))], d)
 }
 
 func (o oracle) walk(waiting []scale.Instance, d scale.Difference) []scale.Instance {
@@ -213,7 +177,7 @@ func (o oracle) walk(waiting []scale.Instance, d scale.Difference) []scale.Insta
 	for _, i := range o.in.Instances {
 		if !o.available(i) {
 			unavailable++
-			moving += int(truth(i.Updated == (d.Update >= 0 || o.pinned(i.Name))))
+			moving += int(truth(i.Updated == (d.Update >= 0)))
 		}
 	}
 	var taken []scale.Instance
@@ -224,8 +188,6 @@ func (o oracle) walk(waiting []scale.Instance, d scale.Difference) []scale.Insta
 		case !o.available(i):
 		case unavailable < int(d.UpdateUnavailable):
 			unavailable++
-		case o.pinned(i.Name):
-			continue // what comes after it may be broken, and costs nothing
 		default:
 			return taken
 		}

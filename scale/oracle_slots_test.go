@@ -20,19 +20,8 @@ type slotOracle struct {
 	n, keep int
 }
 
-// newSlotOracle has the partition among the slots that are not pinned: with a priority any of these, else the first
-// slots.
 func newSlotOracle(input scale.Input) slotOracle {
-	o := slotOracle{oracle{input}, 0, int(input.Limits.Partition)}
-	for _, slot := range input.Slots {
-		if !o.pinned(slot) {
-			o.n++
-		}
-	}
-	if input.Priority != nil {
-		o.keep = min(o.keep, o.n)
-	}
-	return o
+	return slotOracle{oracle{input}, len(input.Slots), int(input.Limits.Partition)}
 }
 
 func (o slotOracle) at(slot string) *scale.Instance {
@@ -87,7 +76,7 @@ func (o slotOracle) restore() []scale.Instance {
 		if o.in.Priority != nil {
 			kept = o.keep == o.n
 		}
-		if i.Updated || kept && !o.pinned(slot) || o.in.Updates == scale.UpdatesOnDelete {
+		if i.Updated || kept || o.in.Updates == scale.UpdatesOnDelete {
 			out = append(out, *i)
 		}
 	}
@@ -99,7 +88,7 @@ func (o slotOracle) create() []scale.Creation {
 	old := 0
 	broken, limit := int32(0), int64(scalingOf(o.in.Limits))
 	for _, slot := range o.in.Slots {
-		if !o.missing(slot) && !o.isUpdated(*o.at(slot)) && !o.pinned(slot) {
+		if !o.missing(slot) && !o.isUpdated(*o.at(slot)) {
 			old++
 		}
 	}
@@ -115,7 +104,7 @@ func (o slotOracle) create() []scale.Creation {
 			if o.in.Priority != nil {
 				keeps = old < o.keep
 			}
-			if keeps = keeps && o.in.Updates != scale.UpdatesOnDelete && !o.pinned(slot); keeps {
+			if keeps = keeps && o.in.Updates != scale.UpdatesOnDelete; keeps {
 				old++
 			}
 			out = append(out, scale.Creation{Slot: slot, Updated: !keeps})
@@ -224,10 +213,7 @@ func (o slotOracle) update() []scale.Instance {
 		}) {
 			continue
 		}
-		switch {
-		case fine && broken >= budget && o.pinned(i.Name):
-			continue // what comes after it may be broken, and costs nothing
-		case fine && broken >= budget:
+		if fine && broken >= budget {
 			return out
 		}
 		if out = append(out, i); fine {
@@ -238,14 +224,10 @@ func (o slotOracle) update() []scale.Instance {
 }
 
 func (o slotOracle) candidates() []scale.Instance {
-	var pinned, done, held, due []scale.Instance
+	var done, held, due []scale.Instance
 	for position, slot := range slices.Backward(o.in.Slots) {
 		i := o.at(slot)
 		switch {
-		case o.pinned(slot):
-			if i != nil {
-				pinned = append(pinned, *i)
-			}
 		case o.in.Priority == nil && position < o.keep:
 		case i == nil:
 			done = append(done, scale.Instance{Updated: true})
@@ -273,7 +255,6 @@ func (o slotOracle) candidates() []scale.Instance {
 	if o.in.Priority != nil {
 		all = all[:min(len(all), o.n-o.keep)]
 	}
-	all = append(pinned, all...)
 	out := slices.DeleteFunc(slices.Clone(all), func(i scale.Instance) bool {
 		return i.Updated || i.Terminating || leaving(i)
 	})

@@ -39,7 +39,7 @@ func (o slotOracle) progress() (due, underWay int) {
 	for position, slot := range o.in.Slots {
 		i := o.at(slot)
 		back := i == nil || i.Updated || i.Terminating || leaving(*i)
-		if back && !o.pinned(slot) {
+		if back {
 			settled++
 		}
 		switch {
@@ -47,7 +47,7 @@ func (o slotOracle) progress() (due, underWay int) {
 			chosen++
 		case back && !o.fine(slot):
 			underWay++
-		case !back && (o.pinned(slot) || o.in.Priority == nil && position >= o.keep):
+		case !back && o.in.Priority == nil && position >= o.keep:
 			due++
 		}
 	}

@@ -16,8 +16,6 @@ import (
 // The oracle plans by the bare rules, one instance at a time, with no thought of speed.
 type oracle struct{ in scale.Input }
 
-func (o oracle) pinned(name string) bool { return slices.Contains(o.in.Pinned, name) }
-
 func podsOf(i scale.Instance) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(i.Pods), func(p *corev1.Pod) bool { return p == nil })
 }
@@ -60,7 +58,7 @@ func (o oracle) count(updated bool, isUpdated func(scale.Instance) bool) scale.C
 	c := scale.Count{}
 	for _, i := range o.in.Instances {
 		switch {
-		case i.Terminating || isUpdated(i) != updated || o.pinned(i.Name):
+		case i.Terminating || isUpdated(i) != updated:
 		case leaving(i):
 			c.PreparingDelete++
 		case i.MarkedForDeletion:

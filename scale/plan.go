@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -17,7 +16,6 @@ import (
 type planner struct {
 	in      *Input
 	members []*member
-	pinned  sets.Set[string]
 	plan    Result
 }
 
@@ -34,7 +32,7 @@ func Plan(in Input) (Result, error) {
 	if in.Hooks == nil {
 		in.Hooks = &kruise.Lifecycle{}
 	}
-	p := &planner{in: &in, pinned: sets.New(in.Pinned...)}
+	p := &planner{in: &in}
 	p.observe()
 	names, err := p.byName()
 	if err != nil {
@@ -72,7 +70,6 @@ func (p *planner) observe() {
 	for i := range p.in.Instances {
 		m := &all[i]
 		*m = newMember(&p.in.Instances[i], p.in, none)
-		m.pinned = p.pinned.Has(m.Name)
 		if m.Terminating && p.in.Slots == nil {
 			continue
 		}
@@ -187,7 +184,7 @@ func (p *planner) noteWaiting(code string, n int, why string) {
 func (p *planner) noteKept(among []*member) {
 	old := 0
 	for _, m := range among {
-		if m != nil && !m.pinned && !m.Updated && !m.preparingDelete && !m.MarkedForDeletion && !m.Terminating {
+		if m != nil && !m.Updated && !m.preparingDelete && !m.MarkedForDeletion && !m.Terminating {
 			old++
 		}
 	}
@@ -208,7 +205,7 @@ type Instance struct {
 	Pods []*corev1.Pod
 	// Size is how many pods make the instance whole; 0 means 1. An instance that is not whole is not available.
 	Size int
-	// Updated means that it has the update revision, or the one of its own where Input.Pinned has its name.
+	// Updated means that it has the update revision.
 	Updated bool
 	// MarkedForDeletion means that the user chose it to be deleted.
 	MarkedForDeletion bool
@@ -272,9 +269,6 @@ type Input struct {
 	// the limits change: an instance whose name is in neither list is deleted at once. With Slots and without InOrder
 	// only.
 	SurgeSlots []string
-	// Pinned are the names of instances and slots that have a revision of their own, as a canary. Updated then means that
-	// the instance has that one. The names need not exist.
-	Pinned []string
 	// InOrder creates a slot only when those before it are available, and deletes from the end, one at a time; with Slots
 	// only.
 	InOrder bool
@@ -302,9 +296,8 @@ type Result struct {
 	// Delete are the instances to delete, unless a hook holds them.
 	Delete []Instance
 	// Update are the instances to move to the other revision, unless a hook holds them: forward, or, with Backward, back.
-	// A pinned one moves to the revision of its own.
 	Update []Instance
-	// Backward means that Update goes from the update revision to the current one, but for pinned instances.
+	// Backward means that Update goes from the update revision to the current one.
 	Backward bool
 	// Difference is what the plan was made from, of all there is to do; zero where Slots are given.
 	Difference Difference
@@ -318,7 +311,7 @@ type Result struct {
 type Creation struct {
 	// Slot is its name, where slots are given.
 	Slot string
-	// Updated means that it gets the update revision, or that of its own where the slot is pinned, else the current one.
+	// Updated means that it gets the update revision, else the current one.
 	Updated bool
 }
 

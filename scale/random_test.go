@@ -141,11 +141,6 @@ func (r *random) input() scale.Input {
 	if r.once(3) {
 		input.Priority = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "is"}}}
 	}
-	for i := range 14 {
-		if r.once(5) && len(input.Instances)%3 == 0 {
-			input.Pinned = append(input.Pinned, fmt.Sprintf("web-%d", i))
-		}
-	}
 	if r.once(3) {
 		input.Scatter = kruise.UpdateScatterStrategy{{Key: "is", Value: "A"}, {Key: "is", Value: "B"}}
 	}

@@ -19,8 +19,6 @@ type slotted struct {
 	blocked     int
 	// impaired is how many are available and Impaired.
 	impaired int32
-	// others is how many slots are not pinned.
-	others int
 	// surge are the instances at the names in surgeNames; nil where one is missing. spare is how many of them serve.
 	surge      []*member
 	surgeNames []string
@@ -30,7 +28,7 @@ type slotted struct {
 // assign puts members into their slots.
 func (p *planner) assign(names map[string]*member) (*slotted, error) {
 	slots := p.in.Slots
-	s := &slotted{planner: p, wanted: make([]*member, len(slots)), blocked: len(slots), others: len(slots)}
+	s := &slotted{planner: p, wanted: make([]*member, len(slots)), blocked: len(slots)}
 	position := make(map[string]int, len(slots))
 	for i, name := range slots {
 		if _, twice := position[name]; twice || name == "" {
@@ -38,9 +36,6 @@ func (p *planner) assign(names map[string]*member) (*slotted, error) {
 		}
 		position[name] = i
 		s.wanted[i] = names[name]
-		if s.isPinned(i) {
-			s.others--
-		}
 		if m := s.wanted[i]; m == nil || !m.available {
 			s.unavailable++
 			s.blocked = min(s.blocked, i)
@@ -61,9 +56,6 @@ func (p *planner) assign(names map[string]*member) (*slotted, error) {
 	})
 	return s, nil
 }
-
-// isPinned reports whether a slot is pinned, filled or not.
-func (s *slotted) isPinned(i int) bool { return s.pinned.Has(s.in.Slots[i]) }
 
 // planSlots plans for instances that have names of their own.
 func (s *slotted) planSlots() {
@@ -106,10 +98,8 @@ func (s *slotted) due(i int) bool {
 	switch {
 	case m.Updated || m.NotNow || s.in.Updates == UpdatesOnDelete:
 		return false
-	case m.pinned:
-		return true
 	case s.unordered():
-		return int(s.in.Limits.Partition) < s.others
+		return int(s.in.Limits.Partition) < len(s.wanted)
 	}
 	return i >= int(s.in.Limits.Partition)
 }
@@ -147,7 +137,7 @@ func (s *slotted) createSlots() {
 func (s *slotted) old() int {
 	n := 0
 	for _, m := range s.wanted {
-		if m != nil && !m.pinned && !s.isUpdated(m) {
+		if m != nil && !s.isUpdated(m) {
 			n++
 		}
 	}
@@ -160,7 +150,7 @@ func (s *slotted) createAt(i, old int) int {
 	if s.unordered() {
 		keepsOld = old < int(s.in.Limits.Partition)
 	}
-	if s.in.Updates == UpdatesOnDelete || s.isPinned(i) {
+	if s.in.Updates == UpdatesOnDelete {
 		keepsOld = false
 	}
 	s.plan.Create = append(s.plan.Create, Creation{Slot: s.in.Slots[i], Updated: !keepsOld})
@@ -293,24 +283,13 @@ func (s *slotted) updateSlots() {
 	s.update(due, b)
 }
 
-// dueSlots are the instances to update, in order: the pinned ones first.
+// dueSlots are the instances to update, in order.
 func (s *slotted) dueSlots() []*member {
-	var pinned []*member
-	for _, m := range slices.Backward(s.wanted) {
-		if !updatedInTime(m) && m.pinned {
-			pinned = append(pinned, m)
-		}
-	}
-	return append(pinned, s.dueOthers()...)
-}
-
-// dueOthers are those that are not pinned.
-func (s *slotted) dueOthers() []*member {
 	keep := int(s.in.Limits.Partition)
 	if !s.unordered() {
 		var due []*member
 		for _, m := range slices.Backward(s.wanted[keep:]) {
-			if !updatedInTime(m) && !m.pinned {
+			if !updatedInTime(m) {
 				due = append(due, m)
 			}
 		}
@@ -318,9 +297,8 @@ func (s *slotted) dueOthers() []*member {
 	}
 	done := 0
 	var preparing, due []*member
-	for i, m := range slices.Backward(s.wanted) {
+	for _, m := range slices.Backward(s.wanted) {
 		switch {
-		case s.isPinned(i):
 		case updatedInTime(m):
 			done++
 		case m.NotNow:
@@ -332,7 +310,7 @@ func (s *slotted) dueOthers() []*member {
 	}
 	s.prioritise(due)
 	due = append(preparing, s.scattered(due)...)
-	return due[:min(max(s.others-keep-done, 0), len(due))]
+	return due[:min(max(len(s.wanted)-keep-done, 0), len(due))]
 }
 
 // updatedInTime reports whether the instance of a slot is updated, or will be when it comes back.

@@ -16,53 +16,30 @@ import (
 func (p *planner) updateCount() {
 	d := p.plan.Difference
 	n, backward := int(abs(d.Update)), d.Update < 0
-	waiting := n
-	b := Budget{Max: p.in.Limits.spare(int32(len(p.members))), Strict: true}
-	var candidates, pinned []*member
+	if n == 0 || p.standstill(n) {
+		return
+	}
+	b := Budget{Max: d.UpdateUnavailable, Strict: true}
+	var candidates []*member
 	for _, m := range p.members {
-		waiting += int(m.duePinned())
 		if !m.available {
 			b.Unavailable++
-			if m.Updated != (backward && !m.pinned) {
+			if m.Updated != backward {
 				b.UnderWay++
 			}
 		}
-		switch {
-		case m.NotNow || m.preparingDelete:
-		case m.duePinned() > 0:
-			pinned = append(pinned, m)
-		case !m.pinned && m.Updated == backward:
+		if m.Updated == backward && !m.NotNow && !m.preparingDelete {
 			candidates = append(candidates, m)
 		}
-	}
-	if waiting == 0 || p.standstill(waiting) {
-		return
 	}
 	orderUpdates(candidates)
 	p.prioritise(candidates)
 	candidates = p.scattered(candidates)
-	p.continuedFirst(candidates)
-	orderUpdates(pinned)
-	candidates = append(pinned, candidates[:min(n, len(candidates))]...)
-	p.continuedFirst(candidates)
-	p.update(candidates, walk{Budget: b})
-	p.plan.Backward = backward && len(p.plan.Update) > 0
-}
-
-// continuedFirst brings forward what is out of traffic already. What waits for the end of its grace period still runs
-// what it ran before: taken back in time, nothing restarts.
-func (p *planner) continuedFirst(candidates []*member) {
 	p.repairFirst(candidates)
+	// What waits for the end of its grace period still runs what it ran before: taken back in time, nothing restarts.
 	bringForward(candidates, func(m *member) bool { return m.preparing || m.inGrace(p.in.Keys) })
-}
-
-// duePinned is 1 for a pinned instance that is to move to the revision of its own. One that is chosen to be deleted is
-// replaced by one that is not pinned.
-func (m *member) duePinned() int32 {
-	if m.pinned && !m.Updated && !m.preparingDelete && !m.MarkedForDeletion {
-		return 1
-	}
-	return 0
+	p.update(candidates[:min(n, len(candidates))], walk{Budget: b})
+	p.plan.Backward = backward && len(p.plan.Update) > 0
 }
 
 // standstill reports whether updates do not run, and notes how many wait for that.
@@ -139,23 +116,17 @@ func (w *walk) take(m *member) bool {
 
 // update walks along the candidates as far as the budget goes.
 func (p *planner) update(candidates []*member, b walk) {
-	hooked, waiting := 0, 0
+	hooked := 0
 	for i, m := range candidates {
 		if !b.take(m) {
-			if m.pinned { // it goes before others, which may be unavailable already, so that it does not stop them
-				waiting++
-				continue
-			}
-			waiting += len(candidates) - i
+			why := "to be updated " + spent(max(b.Unavailable, b.UnderWay), b.Max)
+			p.noteWaiting(NoteUpdateLimited, len(candidates)-i, why)
 			break
 		}
 		p.plan.Update = append(p.plan.Update, *m.Instance)
 		if m.preparing && m.hooked(p.in.Hooks.InPlaceUpdate) {
 			hooked++
 		}
-	}
-	if waiting > 0 {
-		p.noteWaiting(NoteUpdateLimited, waiting, "to be updated "+spent(max(b.Unavailable, b.UnderWay), b.Max))
 	}
 	p.noteWaiting(NoteHooked, hooked, "for their inPlaceUpdate hook to let them go")
 }

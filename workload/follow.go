@@ -51,7 +51,7 @@ func (p *Pass) follow(i *instance) []*Write {
 func (p *Pass) followGroup(i *instance) (writes []*Write, decided bool) {
 	switch i.task {
 	case taskUpdate:
-		return p.updateGroup(i, p.targetOf(i), true), true
+		return p.updateGroup(i, p.target(), true), true
 	case taskContinue:
 		return p.continueGroup(i), true
 	case taskDelete:
@@ -228,9 +228,6 @@ func (p *Pass) situation(i *instance, m *member) lifecycle.Situation {
 // mayMove reports whether pods such as this one go to another revision. A hook that holds the pod before that goes on
 // holding it then.
 func (p *Pass) mayMove(i *instance, m *member) bool {
-	if own := p.in.ownRevision(i.Name); own != nil {
-		return !own.matches(p.in.revisionOf(m.pod))
-	}
 	updated := p.in.Update.matches(p.in.revisionOf(m.pod))
 	switch in := &p.in.Scale; {
 	case in.Slots == nil && updated:

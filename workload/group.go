@@ -329,7 +329,7 @@ func (p *Pass) continueGroup(i *instance) []*Write {
 		if p.in.Strategy == Recreate {
 			return p.recreateGroup(i, goal, false)
 		}
-		if !i.chosen || p.scaled || goal == p.targetOf(i) { // else the plan updates the group, which needs no detour
+		if !i.chosen || p.scaled || goal == p.target() { // else the plan updates the group, which needs no detour
 			writes = p.updateGroup(i, goal, false)
 		}
 		if p.in.Group.Traffic == TrafficTogether || p.isOver(i) || i.task == taskDelete {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -107,16 +105,6 @@ func (p *Pass) Promote(current string) (name string, promoted bool) {
 	if p.in.Scale.Slots != nil {
 		replicas = int32(len(p.in.Scale.Slots))
 	}
-	for _, i := range p.instances {
-		if p.in.ownRevision(i.Name) == nil {
-			continue
-		}
-		for _, m := range i.members { // they hold no rollout of the others
-			if !p.in.Update.matches(p.in.Policy.Keys.RevisionOf(m.pod)) {
-				counts.UpdatedPods++
-			}
-		}
-	}
 	return revision.Promote(revision.Progress{
 		Current: current, Update: p.in.Update.Name,
 		Replicas: replicas * max(int32(len(p.in.Members)), 1), Existing: counts.Pods, Updated: counts.UpdatedPods,
@@ -127,7 +115,6 @@ func (p *Pass) Promote(current string) (name string, promoted bool) {
 // those that the pass goes from and to. Pods are as the last answers left them.
 func (p *Pass) Trim(stored []*appsv1.ControllerRevision, limit int32) []*write.Write {
 	live := []string{p.in.Update.Name, p.in.Current.Name}
-	live = slices.AppendSeq(live, maps.Values(p.in.Targets))
 	for _, pod := range p.Pods() {
 		live = append(live, pod.Labels[p.in.revisionLabel()], p.in.revisionOf(pod))
 	}

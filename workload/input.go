@@ -3,7 +3,6 @@ package workload
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,10 +42,6 @@ type Input struct {
 	Update, Current Revision
 	// Revisions are the others that pods may still have.
 	Revisions []Revision
-	// Targets are the names of the revisions of instances that have one of their own, by the name of the instance or slot:
-	// a canary of one instance, or a template for each. These instances are updated within the budget, whatever the
-	// partition: see scale.Input.Pinned.
-	Targets map[string]string
 	// Unlabelled returns the revision, as a label has it, of a pod without the revision label, for pods that another
 	// controller creates. Nil for none.
 	Unlabelled func(*corev1.Pod) string
@@ -219,12 +214,7 @@ func (in *Input) isMarked(pod *corev1.Pod) bool { return in.Policy.Keys.IsSpecif
 
 // check returns a *scale.InputError for what cannot work.
 func (in *Input) check() error {
-	rules := in.roleRules()
-	for _, name := range slices.Sorted(maps.Keys(in.Targets)) {
-		reason := fmt.Sprintf("must be a revision, and %q is none", in.Targets[name])
-		rules = append(rules, rule{fmt.Sprintf("Targets[%s]", name), reason, in.ownRevision(name) == nil})
-	}
-	for _, f := range slices.Concat(rules, in.childRules(), in.groupRules(), in.restartRules()) {
+	for _, f := range slices.Concat(in.roleRules(), in.childRules(), in.groupRules(), in.restartRules()) {
 		if f.broken {
 			return &scale.InputError{Field: f.field, Reason: f.reason}
 		}

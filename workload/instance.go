@@ -164,7 +164,7 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 	if i.gone {
 		s.Finished = slices.ContainsFunc(i.Pods, p.disposes)
 	} else {
-		s.Updated = p.in.goal(i.Name).matches(p.goalOf(i))
+		s.Updated = p.in.Update.matches(p.goalOf(i))
 		if p.in.Group.Traffic == TrafficEach && p.isGroup() && p.isMixed(i) {
 			s.Size++ // it spends of the budget until it is updated, also while all its pods are available
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -127,9 +126,6 @@ const (
 func (p *Pass) plan(e extent) error {
 	in := p.in.Scale
 	in.UpdateOnly, in.NoCreate = in.UpdateOnly || e == planUpdates, in.NoCreate || e == planExisting
-	if len(p.in.Targets) > 0 {
-		in.Pinned = slices.Sorted(maps.Keys(p.in.Targets))
-	}
 	in.Instances = make([]scale.Instance, 0, len(p.instances))
 	for _, i := range p.instances {
 		in.Instances = append(in.Instances, p.instanceOf(i))
@@ -140,7 +136,7 @@ func (p *Pass) plan(e extent) error {
 	for _, c := range p.result.Create {
 		creation := Creation{Slot: c.Slot, Revision: p.in.Current.Name}
 		if c.Updated {
-			creation.Revision = p.in.goal(c.Slot).Name
+			creation.Revision = p.in.Update.Name
 		}
 		if len(p.in.Members) > 0 {
 			creation.Member = p.in.Members[0] // the others follow when the leader exists

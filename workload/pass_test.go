@@ -292,3 +292,27 @@ func TestCreations(t *testing.T) {
 		t.Errorf("creations (-want +got):\n%s", diff)
 	}
 }
+
+// A raised partition takes instances back, one at a time.
+func TestRaisedPartition(t *testing.T) {
+	s := newServer(t, ready("a", "web-1", "web:1"), ready("b", "web-2", "web:2"), ready("c", "web-2", "web:2"))
+	for range 20 {
+		in := s.input()
+		in.Scale.Limits.Partition = 2
+		if err := workload.Err(s.run(in).Failures()); err != nil {
+			t.Fatal(err)
+		}
+		down := slices.DeleteFunc(s.all(), workload.IsReady)
+		if len(down) > 1 {
+			t.Fatalf("%d pods are not ready", len(down))
+		}
+		s.restart()
+	}
+	images := map[string]int{}
+	for _, pod := range s.all() {
+		images[pod.Spec.Containers[0].Image]++
+	}
+	if images["web:1"] != 2 || images["web:2"] != 1 {
+		t.Errorf("images %v", images)
+	}
+}

@@ -130,7 +130,7 @@ func (p *Pass) goalOf(i *instance) string {
 	if p.in.Group.Roles == nil {
 		return first
 	}
-	for _, r := range []*Revision{p.in.goal(i.Name), &p.in.Current} {
+	for _, r := range []*Revision{&p.in.Update, &p.in.Current} {
 		for _, m := range i.members {
 			if label := p.in.revisionOf(m.pod); len(p.order.before[m.rank]) == 0 && r.matches(label) {
 				return label

@@ -140,12 +140,6 @@ func groupStories() map[string]groupStory {
 			},
 			then: changes(change(withEnv)),
 		},
-		"group canary": {
-			why:    "one group is a canary, and the partition keeps the others; then the others follow",
-			layout: layoutOf("leader", 1, "worker", 1), replicas: 3, numbered: true,
-			site: func(s *site) { s.canary, s.set.Spec.UpdateStrategy.RollingUpdate.Partition = "web-1", ptr.To[int32](3) },
-			then: changes(change(withImage("web:2")), change(withPartition(0))),
-		},
 		"group label last": {
 			why:    "a pod gets the label of the revision when it runs the new image, and not before",
 			layout: layoutOf("leader", 1, "worker", 1), replicas: 1,

@@ -218,7 +218,7 @@ func (r *siteRules) keepsPartition(before, after *corev1.Pod) {
 		return
 	}
 	if ordinal, ok := r.slot(after); ok {
-		if ordinal < r.limits.Partition && !r.hasBegun(after, updated) && after.Labels[groupLabel] != r.canary {
+		if ordinal < r.limits.Partition && !r.hasBegun(after, updated) {
 			r.breaks("%s gets the new revision, below the partition of %d", after.Name, r.limits.Partition)
 		}
 		return

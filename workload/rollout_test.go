@@ -47,9 +47,8 @@ type site struct {
 	group    workload.Group
 	layout   []workload.Member
 	numbered bool
-	// surge is how many groups there may be beyond the replicas, and canary the slot that goes to the newest revision.
+	// surge is how many groups there may be beyond the replicas.
 	surge    int32
-	canary   string
 	policy   inplace.Policy
 	restarts workload.Restarts
 	set      *appsv1.StatefulSet
@@ -159,9 +158,6 @@ func (s *site) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	newest := store.Newest()
 	in := s.planned(set, pods)
 	in.SetRevisions(r, newest, have)
-	if s.canary != "" {
-		in.Targets = map[string]string{s.canary: newest.Name}
-	}
 	s.rules.begin(set, pods, newest.Name)
 	defer func() { s.rules.pass = nil }()
 	pass, err := workload.Plan(*in)

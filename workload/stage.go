@@ -202,7 +202,7 @@ func (p *Pass) missing(i *instance) []Creation {
 	}
 	r := p.in.revision(p.goalOf(i))
 	if p.in.Group.Blocked == BlockedPod && i.chosen {
-		r = p.targetOf(i)
+		r = p.target()
 	}
 	if r == nil {
 		return nil

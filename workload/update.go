@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,7 +22,7 @@ func (p *Pass) update(i *instance, m *member) *Write {
 	if w, waits := p.goAhead(i, m); waits {
 		return w
 	}
-	target := p.targetOf(i)
+	target := p.target()
 	if target.matches(p.in.revisionOf(m.pod)) {
 		return nil
 	}
@@ -122,25 +121,12 @@ func (p *Pass) mark(m *member, target string) *Write {
 	return &Write{Write: *write.JSON(m.object(), write.Main, ops...), Action: ActionMark, Revision: target}
 }
 
-// targetOf is the revision that the plan moves an instance to.
-func (p *Pass) targetOf(i *instance) *Revision {
-	if p.in.ownRevision(i.Name) == nil && p.result.Backward {
+// target is the revision that the plan moves instances to.
+func (p *Pass) target() *Revision {
+	if p.result.Backward {
 		return &p.in.Current
 	}
-	return p.in.goal(i.Name)
-}
-
-// ownRevision returns the revision that an instance, or a slot, has of its own; nil for none.
-func (in *Input) ownRevision(name string) *Revision {
-	if target := in.Targets[name]; target != "" {
-		return in.revision(target)
-	}
-	return nil
-}
-
-// goal is the revision that an instance, or a slot, has in the end.
-func (in *Input) goal(name string) *Revision {
-	return cmp.Or(in.ownRevision(name), &in.Update)
+	return &p.in.Update
 }
 
 // Ahead is what comes before the update of a pod: writes of objects next to the pod, as its volume claims. The instance
@@ -170,7 +156,7 @@ func (p *Pass) disrupts(i *instance) bool {
 		return true
 	}
 	for _, m := range i.members {
-		if a := p.in.ahead(m.pod); a.isNothing() && !p.targetOf(i).matches(p.in.revisionOf(m.pod)) {
+		if a := p.in.ahead(m.pod); a.isNothing() && !p.target().matches(p.in.revisionOf(m.pod)) {
 			return true
 		}
 	}
