@@ -58,7 +58,7 @@ func (p *Pass) followGroup(i *instance) (writes []*Write, decided bool) {
 		if p.in.Group.Traffic == TrafficEach && p.isMixed(i) && !p.mayGo(i) {
 			return nil, true
 		}
-		if p.deletesInOrder() {
+		if p.in.Group.Restart.Policy == RestartPod {
 			return p.deleteInOrder(i), true
 		}
 	case taskRestore:

@@ -75,25 +75,20 @@ func (p *Pass) blockedGroup(i *instance, target *Revision, why error, planned bo
 	return p.recreateGroup(i, target, planned)
 }
 
-// deletesInOrder reports whether the leader of a group is deleted after the others. Its mark is for the next pass.
-// Where a group may lack its leader, nothing else shows that the group is to go.
-func (p *Pass) deletesInOrder() bool {
-	return p.isGroup() && (p.in.Group.DeleteInOrder || p.in.Group.Restart.Policy == RestartPod)
-}
-
 // recreateGroup has a group replaced.
 func (p *Pass) recreateGroup(i *instance, target *Revision, planned bool) []*Write {
 	if each := p.in.Group.Traffic == TrafficEach; each && (!planned || p.isMixed(i)) && !p.mayGo(i) {
 		return nil
 	}
-	if p.deletesInOrder() && p.in.Scale.Slots != nil {
+	if p.in.Group.Restart.Policy == RestartPod && p.in.Scale.Slots != nil {
 		i.task = taskDelete
 		return p.deleteInOrder(i)
 	}
 	return p.add(nil, i, i.leader(), p.recreate(i, i.leader(), target))
 }
 
-// deleteInOrder deletes the pods of a group that no other pod follows.
+// deleteInOrder deletes the leader of a group after the others. Its mark is for the next pass: where a group may lack
+// its leader, nothing else shows that the group is to go.
 func (p *Pass) deleteInOrder(i *instance) []*Write {
 	if len(i.members) == 0 {
 		return nil
@@ -106,23 +101,18 @@ func (p *Pass) deleteInOrder(i *instance) []*Write {
 	}
 	var writes []*Write
 	for _, m := range i.members {
-		if !m.deleted && !p.isBusy(m) && !p.isFollowed(i, m) {
+		if !m.deleted && !p.isBusy(m) && !p.leads(i, m) {
 			writes = p.add(writes, i, m, p.delete(i, m))
 		}
 	}
 	return writes
 }
 
-// isFollowed reports whether a pod exists that is deleted before a member. Without DeleteInOrder all pods come before
-// the leader.
-func (p *Pass) isFollowed(i *instance, m *member) bool {
+// leads reports whether a pod is the leader of others that exist.
+func (p *Pass) leads(i *instance, m *member) bool {
 	for rank, other := range p.in.Members {
-		follows := slices.Contains(p.order.before[rank], int(m.rank))
-		if !p.in.Group.DeleteInOrder {
-			follows = m == i.leader() && rank != int(m.rank)
-		}
-		if follows && i.has(rank, other.Name) {
-			return true
+		if rank != int(m.rank) && i.has(rank, other.Name) {
+			return m == i.leader()
 		}
 	}
 	return false
@@ -188,7 +178,7 @@ func (p *Pass) isNext(i *instance, d due, all []due, target *Revision) bool {
 		}
 	}
 	role := p.order.roles[d.rank]
-	if role == nil || role.Last == nil || !role.Last(d.pod) {
+	if role.Last == nil || !role.Last(d.pod) {
 		return true
 	}
 	for rank, m := range p.in.Members {

@@ -249,9 +249,7 @@ func (in *Input) groupRules() []rule {
 		{"Group.MemberLabel", "must be set where Group.Label is", labelled != (g.MemberLabel != "")},
 		{"Group.MemberLabel", "must not be Group.Label", labelled && g.Label == g.MemberLabel},
 		{"Group.Label", "must be empty without Slots and Members", labelled && !named},
-		{"Group.MaxUnavailable", "must be nil without TrafficEach", g.MaxUnavailable != nil && g.Traffic != TrafficEach},
 		{"Group.Blocked", "must be BlockedGroup with a preDelete hook", g.Blocked != BlockedGroup && in.isHeld()},
-		{"Group.DeleteInOrder", "must be false with IgnoreMarks", g.DeleteInOrder && in.IgnoreMarks},
 	}
 }
 

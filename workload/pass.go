@@ -217,7 +217,7 @@ const (
 	NoteAhead = "UpdateWaits"
 	// NoteNotEvicted is a pod whose eviction the API server refused for now, as for a PodDisruptionBudget without room.
 	NoteNotEvicted = "EvictionRefused"
-	// NotePodsLimited is a group whose pods wait for their update, for a bound of the group or of a role.
+	// NotePodsLimited is a group whose pods wait for their update, for a bound of a role or of the workload.
 	NotePodsLimited = "PodsUpdateLimited"
 	// NoteRestart is a pod that has failed, see Restart.
 	NoteRestart = "PodRestart"

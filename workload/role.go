@@ -22,18 +22,9 @@ type Group struct {
 	Roles []Role
 	// Traffic is which pods leave traffic for an update.
 	Traffic Traffic
-	// MaxUnavailable is how many pods of a group may be unavailable while updates of its pods begin; nil for no bound. It
-	// requires TrafficEach.
-	MaxUnavailable *int32
 	// Blocked is what is recreated where an update is not possible in place. It must be BlockedGroup where a restart
 	// recreates the group, as a pod that is gone restarts that group, and where a preDelete hook holds the pods.
 	Blocked Blocked
-	// CreateInOrder creates a pod when all pods of the roles before its role are ready. Without it, a pod is created when
-	// the leader exists.
-	CreateInOrder bool
-	// DeleteInOrder deletes a pod when all pods that follow it are gone. The pass marks the leader first, by which the
-	// next pass knows the group: it must not be set with IgnoreMarks.
-	DeleteInOrder bool
 	// Restart is what happens when a pod fails.
 	Restart Restart
 }
@@ -80,32 +71,24 @@ const (
 type order struct {
 	// before are, by rank, the ranks that come before.
 	before [][]int
-	// roles are, by rank, the settings of the role of the member; nil for none.
-	roles []*Role
-	// sizes are how many members each role has.
-	sizes map[string]int32
+	// roles are, by rank, the settings of the role of the member; the zero value for none.
+	roles []Role
 }
 
 // orderOf returns the order of the members of each group.
 func orderOf(in *Input) order {
-	o := order{
-		before: make([][]int, len(in.Members)), roles: make([]*Role, len(in.Members)), sizes: map[string]int32{},
-	}
+	o := order{before: make([][]int, len(in.Members)), roles: make([]Role, len(in.Members))}
 	ranks := map[string][]int{}
 	for rank, m := range in.Members {
 		ranks[m.Role] = append(ranks[m.Role], rank)
-		o.sizes[m.Role]++
 		if in.Group.Roles == nil && rank > 0 {
 			o.before[rank] = []int{0}
 		}
 		if k := slices.IndexFunc(in.Group.Roles, func(r Role) bool { return r.Name == m.Role }); k >= 0 {
-			o.roles[rank] = &in.Group.Roles[k]
+			o.roles[rank] = in.Group.Roles[k]
 		}
 	}
 	for rank, r := range o.roles {
-		if r == nil {
-			continue
-		}
 		for _, name := range r.After {
 			o.before[rank] = append(o.before[rank], ranks[name]...)
 		}
@@ -164,28 +147,18 @@ func (p *Pass) isMixed(i *instance) bool {
 	return slices.ContainsFunc(i.members, func(m *member) bool { return !revision.Match(p.in.revisionOf(m.pod), label) })
 }
 
-// mayDisrupt reports whether an available pod may leave traffic: no bound of its role, its group or the workload is
-// crossed then. The plan has allowed the first pod of an update.
+// mayDisrupt reports whether an available pod may leave traffic: no bound of its role or the workload is crossed then.
+// The plan has allowed the first pod of an update.
 func (p *Pass) mayDisrupt(i *instance, m *member, planned bool) bool {
-	up, upInRole := int32(0), int32(0)
-	for _, other := range i.members {
-		if p.isUp(other) {
-			up++
-			if p.role(other) == p.role(m) {
-				upInRole++
-			}
+	down := int32(0)
+	for rank, other := range p.in.Members {
+		if other.Role == p.role(m) && !p.isUp(i.at(rank)) {
+			down++
 		}
 	}
-	down, downInRole := int32(len(p.in.Members))-up, p.order.sizes[p.role(m)]-upInRole
-	role, limit := p.order.roles[m.rank], p.in.Group.MaxUnavailable
-	const text = "waits to be updated: %d %s are unavailable, and %d may be"
-	switch {
-	case limit != nil && down >= *limit:
-		p.note(note.Waiting, NotePodsLimited, i.Name, fmt.Sprintf(text, down, "pods of the group", *limit))
-		return false
-	case role != nil && role.MaxUnavailable != nil && downInRole >= *role.MaxUnavailable:
-		p.note(note.Waiting, NotePodsLimited, i.Name,
-			fmt.Sprintf(text, downInRole, "pods of role "+role.Name, *role.MaxUnavailable))
+	if role := p.order.roles[m.rank]; role.MaxUnavailable != nil && down >= *role.MaxUnavailable {
+		p.note(note.Waiting, NotePodsLimited, i.Name, fmt.Sprintf(
+			"waits to be updated: %d pods of role %s are unavailable, and %d may be", down, role.Name, *role.MaxUnavailable))
 		return false
 	}
 	return planned && !p.isMixed(i) || p.mayGo(i)

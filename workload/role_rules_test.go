@@ -17,7 +17,6 @@ func (r *siteRules) keepsRoles(before, after *corev1.Pod) {
 	}
 	switch {
 	case before == nil:
-		r.keepsCreationOrder(after)
 	case isUp(before) && (after == nil || !isUp(after)):
 		r.keepsBounds(before)
 	}
@@ -60,18 +59,12 @@ func (r *siteRules) seen(name string, live *corev1.Pod) *corev1.Pod {
 	return live
 }
 
-// keepsBounds: no write takes a pod out of traffic beyond the bounds of its role and of its group. A group that goes
-// as a whole has none.
+// keepsBounds: no write takes a pod out of traffic beyond the bound of its role. A group that goes as a whole has none.
 func (r *siteRules) keepsBounds(pod *corev1.Pod) {
 	if r.group.Traffic == workload.TrafficTogether || r.goes(pod.Labels[groupLabel]) {
 		return
 	}
 	group, role := pod.Labels[groupLabel], r.roleOf(pod)
-	if most := r.group.MaxUnavailable; most != nil {
-		if up := r.of(group, func(p *corev1.Pod) bool { return p.Name != pod.Name }); up < r.size()-*most {
-			r.breaks("%s leaves %d pods available of group %s", pod.Name, up, group)
-		}
-	}
 	if most := r.settings(role).MaxUnavailable; most != nil {
 		up := r.of(group, func(p *corev1.Pod) bool { return p.Name != pod.Name && r.roleOf(p) == role })
 		size := int32(0)
@@ -168,26 +161,13 @@ func (r *siteRules) keepsUpdateOrder(pod *corev1.Pod) {
 	}
 }
 
-// keepsCreationOrder: with CreateInOrder a pod is created when those before it are ready.
-func (r *siteRules) keepsCreationOrder(pod *corev1.Pod) {
-	all, complete := r.before(pod)
-	if !r.group.CreateInOrder || r.lag > 0 {
-		return
-	}
-	ready := !slices.ContainsFunc(all, func(p *corev1.Pod) bool { return !inTraffic(p) })
-	if !ready || !complete {
-		r.breaks("%s is created before those that come before it are ready", pod.Name)
-	}
-}
-
-// keepsDeletionOrder: with DeleteInOrder a pod of a whole group is deleted when those after it are gone.
+// keepsDeletionOrder: with RestartPod the leader of a whole group is deleted when the others are gone.
 func (r *siteRules) keepsDeletionOrder(pod *corev1.Pod) {
-	if !r.group.DeleteInOrder || r.lag > 0 || r.group.Blocked != workload.BlockedGroup ||
-		r.group.Restart.Policy != workload.RestartNone {
+	if r.group.Restart.Policy != workload.RestartPod || r.lag > 0 || r.group.Blocked != workload.BlockedGroup {
 		return
 	}
 	for _, other := range r.podsOf(pod.Labels[groupLabel]) {
-		if slices.Contains(r.settings(r.roleOf(other)).After, r.roleOf(pod)) && pod.Status.Phase == corev1.PodRunning {
+		if r.leads(pod) && !r.leads(other) && pod.Status.Phase == corev1.PodRunning {
 			r.breaks("%s is deleted while %s exists", pod.Name, other.Name)
 		}
 	}

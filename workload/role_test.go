@@ -125,10 +125,10 @@ func groupStories() map[string]groupStory {
 			},
 			then: changes(change(withRoleEnv("worker", "a"))),
 		},
-		"group in order": {
-			why:    "pods are created when those before them are ready, and deleted when those after them are gone",
-			layout: layoutOf("storage", 1, "router", 1, "worker", 1), replicas: 1, numbered: true,
-			group: workload.Group{Roles: chain, CreateInOrder: true, DeleteInOrder: true},
+		"group leader last": {
+			why:    "where a pod that fails is recreated alone, a group is deleted with its leader last",
+			layout: layoutOf("leader", 1, "worker", 2), replicas: 1, numbered: true,
+			group: workload.Group{Restart: workload.Restart{Policy: workload.RestartPod}},
 			then:  changes(change(withEnv), change(withReplicas(0))),
 		},
 		"group surge": {
@@ -304,7 +304,8 @@ func TestGroupInvalid(t *testing.T) {
 			func(in *workload.Input) { in.Group.Restart.Policy = workload.RestartGroup }, "Group.Restart.Policy",
 		},
 		"marks that have no effect": {
-			func(in *workload.Input) { in.IgnoreMarks, in.Group.DeleteInOrder = true, true }, "Group.DeleteInOrder",
+			func(in *workload.Input) { in.IgnoreMarks, in.Group.Restart.Policy = true, workload.RestartPod },
+			"Group.Restart.Policy",
 		},
 		"pods without a hook": {
 			func(in *workload.Input) {

@@ -192,7 +192,7 @@ func (p *Pass) deleteFailed(i *instance) (writes []*Write) {
 func (p *Pass) missing(i *instance) []Creation {
 	var missing []Creation
 	for rank, m := range p.in.Members {
-		if !i.has(rank, m.Name) && (!p.in.Group.CreateInOrder || p.isNextToCreate(i, rank)) {
+		if !i.has(rank, m.Name) {
 			missing = append(missing, Creation{Instance: i.Name, Member: m})
 		}
 	}
@@ -211,17 +211,6 @@ func (p *Pass) missing(i *instance) []Creation {
 		missing[k].Revision = r.Name
 	}
 	return missing
-}
-
-// isNextToCreate reports whether all pods that come before a member are ready.
-func (p *Pass) isNextToCreate(i *instance, rank int) bool {
-	for _, before := range p.order.before[rank] {
-		m := i.at(before)
-		if m == nil || !isReady(m.pod, p.in.Policy.Keys) {
-			return false
-		}
-	}
-	return true
 }
 
 // has reports whether a member exists, or a pod that terminates still has its name.
