@@ -171,7 +171,8 @@ func (p *planner) deleteDoomed(d Difference) {
 		}
 	}
 	slices.SortFunc(markedForDeletion, func(a, b *member) int {
-		return cmp.Or(compareBool(a.ready, b.ready), compareBool(a.available, b.available), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(number(a.ready), number(b.ready)), cmp.Compare(number(a.available), number(b.available)),
+			cmp.Compare(a.Name, b.Name))
 	})
 	for i, m := range markedForDeletion {
 		if !b.Take(m.ready) {
@@ -234,12 +235,10 @@ func (p *planner) marksNotReady() bool {
 	return h.PreDelete != nil && h.PreDelete.MarkPodNotReady || h.InPlaceUpdate != nil && h.InPlaceUpdate.MarkPodNotReady
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// number is 1 for true: keys that are compared are numbers.
+func number(is bool) int64 {
+	if is {
+		return 1
 	}
-	return 1
+	return 0
 }

@@ -98,7 +98,7 @@ func Differ(old, updated Count, l Limits) Difference {
 		d.Delete = surplus
 		d.DeleteOld = max(currentOld-old.MarkedForDeletion-targetOld, 0)
 	}
-	spare := l.spare(n)
+	spare := saturatingAdd(l.MaxUnavailable, n-l.Replicas)
 	if markedForDeletion > 0 || d.Delete > 0 {
 		d.DeleteAvailable = max(saturatingAdd(spare, -unavailable), 0)
 	}
@@ -116,9 +116,6 @@ func Differ(old, updated Count, l Limits) Difference {
 func excess(old, updated Count, l Limits) (oldDiff, newDiff int32) {
 	return old.staying() - l.Partition, updated.staying() - (l.Replicas - l.Partition)
 }
-
-// spare is how many of n instances may be unavailable.
-func (l Limits) spare(n int32) int32 { return saturatingAdd(l.MaxUnavailable, n-l.Replicas) }
 
 // surgeForDoomed is how many instances more than the wanted ones deletions by choice need that the budget does not
 // cover, and how many of these are old. replaced are those in whose place no old one is created for that.

@@ -175,10 +175,7 @@ func newStanding(m *member) standing {
 }
 
 func keysOf(pod *corev1.Pod) [keys]int64 {
-	k := [keys]int64{}
-	if pod.Spec.NodeName != "" {
-		k[keyAssigned] = 1
-	}
+	k := [keys]int64{keyAssigned: number(pod.Spec.NodeName != "")}
 	switch pod.Status.Phase {
 	case corev1.PodUnknown:
 		k[keyPhase] = 1
@@ -251,9 +248,7 @@ func (p *planner) victims(candidates, others []*member) []standing {
 	for i, m := range slices.Concat(candidates, others) {
 		sorted[i] = newStanding(m)
 		sorted[i].keys[keyCost] = m.deletionCost()
-		if i >= len(candidates) {
-			sorted[i].keys[keyStays] = 1
-		}
+		sorted[i].keys[keyStays] = number(i >= len(candidates))
 	}
 	p.rank(sorted)
 	sorted = sorted[:len(candidates)] // the others come after them, by the first key
@@ -262,9 +257,7 @@ func (p *planner) victims(candidates, others []*member) []standing {
 		if len(p.in.SpreadKeys) > 0 {
 			s.keys[keyCrowd] = -s.spread
 		}
-		if s.available {
-			s.keys[keyAvailable] = 1
-		}
+		s.keys[keyAvailable] = number(s.available)
 	}
 	sortStandings(sorted)
 	return sorted

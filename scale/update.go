@@ -133,7 +133,7 @@ func (p *planner) update(candidates []*member, b walk) {
 
 // bringForward brings those first for which something is true, and keeps the order else.
 func bringForward(all []*member, first func(*member) bool) {
-	slices.SortStableFunc(all, func(a, b *member) int { return compareBool(first(b), first(a)) })
+	slices.SortStableFunc(all, func(a, b *member) int { return cmp.Compare(number(first(b)), number(first(a))) })
 }
 
 // Budget is a walk over candidates of a disruption, in the order in which they are to go, that lets no more instances
