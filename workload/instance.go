@@ -37,9 +37,6 @@ type instance struct {
 	// over is the stage from which on nothing more is written: see isOver.
 	over stage
 
-	// restarts is what the pass does about pods that failed; nil for nothing.
-	restarts *restarting
-
 	marked bool
 	// gone means that a group has lost its leader: what is left goes too.
 	gone bool
@@ -101,7 +98,6 @@ func (p *Pass) observe() {
 	for k := range instances {
 		i := &instances[k]
 		i.Instance = &p.in.Instances[k]
-		i.restarts = p.restarting[i.Name]
 		n := len(i.Pods)
 		i.members, i.listed = pointers[:0:n], pods[:0:n]
 		if i.observe(&p.in, members[:n]) {

@@ -28,7 +28,7 @@ type Pass struct {
 	order     order
 	// restarts are what is known of restarts, and restarting is what the pass does about failed pods, by instance.
 	restarts   Restarts
-	restarting map[string]*restarting
+	restarting map[string]restarting
 
 	stage stage
 	// round counts the stages that have begun. A member is busy in the round in which its last write was returned.

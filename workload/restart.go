@@ -60,7 +60,7 @@ type Restarted struct {
 // resetAfter is how long after a restart the next failure counts as the first.
 const resetAfter = 10 * time.Minute
 
-// restarting is what this pass does about the failed pods of an instance.
+// restarting is what this pass does about the failed pods of an instance. The zero value does nothing.
 type restarting struct {
 	// all means that the group is deleted, held that it waits for that with its failed pods.
 	all, held bool
@@ -77,29 +77,35 @@ func (p *Pass) observeRestarts() {
 	if !r.isSet() {
 		return
 	}
-	p.restarts, p.restarting = Restarts{}, map[string]*restarting{}
+	p.restarts, p.restarting = Restarts{}, map[string]restarting{}
 	for k := range p.in.Instances {
 		i := &p.in.Instances[k]
-		failed := p.failedPods(i)
-		if r.Policy == RestartGroup {
-			p.restartGroup(i, failed)
-			continue
-		}
-		for _, pod := range i.Pods {
-			if pod.Pod == nil || p.isSurplus(pod.Member) {
-				continue
-			}
-			key := i.Name
-			if len(p.in.Members) > 0 {
-				key += "/" + pod.Member
-			}
-			why, ok := failed[pod.Pod]
-			if restarts, held := p.restart(key, pod.Name, why, ok); restarts || held {
-				p.restartOf(i.Name).pods[pod.Pod] = restarts
-			}
+		if failed := p.failedPods(i); r.Policy == RestartGroup {
+			p.restarting[i.Name] = p.restartGroup(i, failed)
+		} else {
+			p.restarting[i.Name] = p.restartPods(i, failed)
 		}
 	}
 	p.keepGone()
+}
+
+// restartPods decides about each pod of an instance by itself.
+func (p *Pass) restartPods(i *Instance, failed map[*corev1.Pod]string) restarting {
+	r := restarting{pods: map[*corev1.Pod]bool{}}
+	for _, pod := range i.Pods {
+		if pod.Pod == nil || p.isSurplus(pod.Member) {
+			continue
+		}
+		key := i.Name
+		if len(p.in.Members) > 0 {
+			key += "/" + pod.Member
+		}
+		why, has := failed[pod.Pod]
+		if restarts := p.restart(key, pod.Name, why, has); has {
+			r.pods[pod.Pod] = restarts
+		}
+	}
+	return r
 }
 
 // keepGone keeps what is known of pods that do not exist now, and whose successors are about to be created.
@@ -147,15 +153,14 @@ func (p *Pass) failedPods(i *Instance) map[*corev1.Pod]string {
 }
 
 // restartGroup decides about a group of which pods have failed, or whose deletion has begun.
-func (p *Pass) restartGroup(i *Instance, failed map[*corev1.Pod]string) {
+func (p *Pass) restartGroup(i *Instance, failed map[*corev1.Pod]string) restarting {
 	begun := slices.ContainsFunc(i.Pods, func(pod Pod) bool {
 		return pod.Pod != nil && !p.isSurplus(pod.Member) && (pod.DeletionTimestamp != nil ||
 			p.in.Policy.Keys.StateOf(pod.Pod) == kruise.LifecycleStatePreparingDelete)
 	})
 	if begun {
 		p.remember(i.Name, p.in.Restarts[i.Name])
-		p.restartOf(i.Name).all = true
-		return
+		return restarting{all: true}
 	}
 	first, why := "", ""
 	for pod, text := range failed {
@@ -163,24 +168,21 @@ func (p *Pass) restartGroup(i *Instance, failed map[*corev1.Pod]string) {
 			first, why = pod.Name, text
 		}
 	}
-	restarts, held := p.restart(i.Name, first, why, len(failed) > 0)
-	if !restarts && !held {
-		return
-	}
-	of := p.restartOf(i.Name)
-	of.all, of.held = restarts, held
+	restarts := p.restart(i.Name, first, why, len(failed) > 0)
+	r := restarting{all: restarts, held: !restarts && len(failed) > 0, pods: map[*corev1.Pod]bool{}}
 	for pod := range failed {
-		of.pods[pod] = restarts
+		r.pods[pod] = restarts
 	}
+	return r
 }
 
-// restart decides whether what failed is restarted now, or waits for the end of its back-off.
-func (p *Pass) restart(key, pod, why string, failed bool) (restarts, held bool) {
+// restart reports whether what has failed is restarted now. Else it waits for the end of its back-off.
+func (p *Pass) restart(key, pod, why string, failed bool) bool {
 	known, r := p.recent(p.in.Restarts[key]), &p.in.Group.Restart
 	if !failed {
 		known.FailedAt = nil
 		p.remember(key, known)
-		return false, false
+		return false
 	}
 	if known.FailedAt == nil || known.FailedAt.After(p.now) {
 		known.FailedAt = &metav1.Time{Time: p.now}
@@ -190,12 +192,12 @@ func (p *Pass) restart(key, pod, why string, failed bool) (restarts, held bool) 
 			fmt.Sprintf("%s; it is kept until its restart, which is number %d", why, known.Count+1))
 		p.wake(rest)
 		p.remember(key, known)
-		return false, true
+		return false
 	}
 	p.note(note.Info, NoteRestart, pod, fmt.Sprintf("%s; this is its restart number %d", why, known.Count+1))
 	now := metav1.NewTime(p.now)
 	p.remember(key, Restarted{Count: known.Count + 1, RestartedAt: &now})
-	return true, false
+	return true
 }
 
 // backOff is how long failed pods wait after some restarts.
@@ -217,22 +219,8 @@ func (p *Pass) remember(key string, known Restarted) {
 	}
 }
 
-// restartOf returns what this pass does about an instance.
-func (p *Pass) restartOf(instance string) *restarting {
-	of := p.restarting[instance]
-	if of == nil {
-		of = &restarting{pods: map[*corev1.Pod]bool{}}
-		p.restarting[instance] = of
-	}
-	return of
-}
-
 // keeps reports whether a failed pod waits for its restart.
 func (p *Pass) keeps(instance string, pod *corev1.Pod) bool {
-	of := p.restarting[instance]
-	if of == nil {
-		return false
-	}
-	restarts, failed := of.pods[pod]
+	restarts, failed := p.restarting[instance].pods[pod]
 	return failed && !restarts
 }

@@ -154,18 +154,22 @@ func (p *Pass) replan() []*Write {
 // complete creates the members that groups lack, at the revision of their group, and deletes what is left of groups
 // without a leader, and pods that failed.
 func (p *Pass) complete() []*Write {
-	if len(p.in.Members) == 0 && p.restarting == nil {
+	if len(p.in.Members) == 0 && len(p.restarting) == 0 {
 		return nil
 	}
 	var writes []*Write
 	var missing []Creation
 	for _, i := range p.instances {
-		switch {
-		case i.restarts != nil && i.restarts.held:
-		case len(p.in.Members) > 0 && i.gone, i.restarts != nil && i.restarts.all:
+		switch r := p.restarting[i.Name]; {
+		case r.held:
+		case len(p.in.Members) > 0 && i.gone, r.all:
 			writes = append(writes, p.start(i, taskDelete)...)
 		default:
-			writes = append(writes, p.deleteFailed(i)...)
+			for _, m := range i.members {
+				if r.pods[m.pod] {
+					writes = p.add(writes, i, m, p.delete(i, m))
+				}
+			}
 			if !i.gone && !i.marked && !p.anyIn(i, kruise.LifecycleStatePreparingDelete) {
 				missing = append(missing, p.missing(i)...)
 			}
@@ -173,16 +177,6 @@ func (p *Pass) complete() []*Write {
 	}
 	if len(missing) > 0 {
 		writes = append(writes, p.create(missing)...)
-	}
-	return writes
-}
-
-// deleteFailed deletes the pods of a group that failed.
-func (p *Pass) deleteFailed(i *instance) (writes []*Write) {
-	for _, m := range i.members {
-		if i.restarts != nil && i.restarts.pods[m.pod] {
-			writes = p.add(writes, i, m, p.delete(i, m))
-		}
 	}
 	return writes
 }
