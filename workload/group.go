@@ -269,35 +269,27 @@ func (p *Pass) changeGroup(i *instance, all []due, target *Revision) []*Write {
 	return p.changeInOrder(i, change, target)
 }
 
-// changeInOrder returns the writes of pods whose predecessors have been updated, and continues the updates of
-// predecessors.
+// changeInOrder returns the writes of pods whose predecessors have been updated, and continues the updates that others
+// may wait for.
 func (p *Pass) changeInOrder(i *instance, change []*Write, target *Revision) []*Write {
 	var writes []*Write
-	waits := map[*member]bool{}
+	isLate := func(rank int) bool {
+		before := i.at(rank)
+		return before == nil || !p.isDone(before, target)
+	}
 	for _, w := range change {
-		next := true
-		for _, rank := range p.order.before[w.member.rank] {
-			before := i.at(rank)
-			if before != nil && p.isDone(before, target) {
-				continue
-			}
-			next = false
-			if before != nil && target.matches(p.in.revisionOf(before.pod)) {
-				waits[before] = true
-			}
-		}
-		if next {
+		if !slices.ContainsFunc(p.order.before[w.member.rank], isLate) {
 			writes = p.add(writes, i, w.member, w)
 		}
 	}
-	for _, before := range i.members {
-		if !waits[before] {
+	for _, m := range i.members {
+		done, n := inplace.Completed(m.pod, p.in.Policy)
+		if done || m.deleted || !target.matches(p.in.revisionOf(m.pod)) {
 			continue
 		}
-		_, n := inplace.Completed(before.pod, p.in.Policy)
 		p.notes = append(p.notes, n)
-		if !p.isBusy(before) {
-			writes = p.add(writes, i, before, p.proceed(i, before))
+		if !p.isBusy(m) {
+			writes = p.add(writes, i, m, p.proceed(i, m))
 		}
 	}
 	return writes
