@@ -133,22 +133,16 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	switch w.Action {
 	case ActionFirst:
 		return nil
-	case ActionPrepare, ActionAhead:
-		switch {
-		case w.member == nil:
-		case w.Action == ActionAhead:
-			w.member.ahead++
-		default:
-			w.member.prepared++
-		}
-		p.repeats.made(w, p.now)
-		return p.follow(w.of)
+	case ActionPrepare:
+		w.member.prepared++
+		object = nil // it is not the pod
+	case ActionAhead:
+		w.member.ahead++
+		object = nil
 	case ActionCreate:
 		return w.createRest()
 	case ActionDelete:
-		if w.member != nil {
-			w.member.deleted = true
-		}
+		w.member.deleted = true
 		return nil
 	case ActionMove, ActionLabel:
 		p.moved = true
@@ -161,7 +155,7 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 // observeAnswer has the pass go on with an object as the API server has answered it.
 func (p *Pass) observeAnswer(w *Write, object write.Object) {
 	switch pod, ok := object.(*corev1.Pod); {
-	case w.member == nil || object == nil:
+	case object == nil:
 	case w.member.child != nil:
 		w.member.child, w.member.pod = object, p.in.Children.stand(&p.in, object)
 	case ok && pod != nil:

@@ -130,18 +130,13 @@ func (p *Pass) delete(i *instance, m *member) *Write {
 
 // beforeDelete returns the next write that comes before the deletion of a pod; nil where all are made.
 func (p *Pass) beforeDelete(m *member) *Write {
-	if before := p.in.before(m.pod); int(m.prepared) < len(before) {
+	if p.in.Before == nil {
+		return nil
+	}
+	if before := p.in.Before(m.pod); int(m.prepared) < len(before) {
 		return &Write{Write: before[m.prepared], Action: ActionPrepare}
 	}
 	return nil
-}
-
-// before returns what is written before a pod is deleted.
-func (in *Input) before(pod *corev1.Pod) []write.Write {
-	if in.Before == nil {
-		return nil
-	}
-	return in.Before(pod)
 }
 
 // proceed continues an update that has begun, then moves the state, then adds missing labels.

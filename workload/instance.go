@@ -108,15 +108,11 @@ func (p *Pass) observe() {
 	slices.SortStableFunc(p.instances, func(a, b *instance) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// find returns an instance by its name. The map of the names is made when a plan names the first instance.
+// find returns an instance that a plan names.
 func (p *Pass) find(name string) *instance {
-	if p.byName == nil {
-		p.byName = make(map[string]*instance, len(p.instances))
-		for _, i := range p.instances {
-			p.byName[i.Name] = i
-		}
-	}
-	return p.byName[name]
+	byName := func(i *instance, name string) int { return cmp.Compare(i.Name, name) }
+	at, _ := slices.BinarySearchFunc(p.instances, name, byName)
+	return p.instances[at]
 }
 
 // observe sorts the pods of an instance, and reports whether there are any.

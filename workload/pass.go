@@ -19,7 +19,6 @@ import (
 type Pass struct {
 	in        Input
 	instances []*instance
-	byName    map[string]*instance
 	changes   changes
 	labels    map[string]map[string]string
 	ranks     map[string]int
@@ -152,6 +151,13 @@ func (p *Pass) plan(e extent) error {
 	return err
 }
 
+// planAgain makes another plan. It plans nothing where it fails, which it does not where the first plan has not.
+func (p *Pass) planAgain(e extent) {
+	if err := p.plan(e); err != nil {
+		p.fail(Failure{Err: err})
+	}
+}
+
 // Next returns the next writes, and nil at the end of the pass. They are independent of each other, so send them in any
 // order or at the same time, and give each answer to Answer, from one goroutine at a time. A write that was not sent
 // needs no answer. Next must only be called when no write is under way.
@@ -159,7 +165,7 @@ func (p *Pass) Next() []*Write {
 	if writes := p.nextStored(); len(writes) > 0 {
 		return writes
 	}
-	for p.stage < stageEnd {
+	for p.stage+1 < stageEnd {
 		p.stage++
 		if writes := p.begin(); len(writes) > 0 {
 			return writes
@@ -183,28 +189,18 @@ func (p *Pass) nextStored() []*Write {
 // begin returns the first writes of the stage.
 func (p *Pass) begin() []*Write {
 	p.round++
-	switch p.stage {
-	case stageFirst:
-		return p.first()
-	case stageComplete:
-		return p.complete()
-	case stageScale:
-		return p.scale()
-	case stageFree:
-		return p.free()
-	case stageContinue:
-		return p.continueAll()
-	case stageAsk:
-		return p.ask()
-	case stageUpdate:
-		return p.updateAll()
-	case stageReplan:
-		return p.replan()
-	case stageTrim:
-		return p.trim()
-	case stageStore, stageEnd:
+	begin := [stageEnd]func(*Pass) []*Write{
+		stageFirst:    (*Pass).first,
+		stageComplete: (*Pass).complete,
+		stageScale:    (*Pass).scale,
+		stageFree:     (*Pass).free,
+		stageContinue: (*Pass).continueAll,
+		stageAsk:      (*Pass).ask,
+		stageUpdate:   (*Pass).updateAll,
+		stageReplan:   (*Pass).replan,
+		stageTrim:     (*Pass).trim,
 	}
-	return nil
+	return begin[p.stage](p)
 }
 
 // The codes of notes, besides those of packages scale and inplace.

@@ -46,10 +46,7 @@ func (p *Pass) free() []*Write {
 	if !p.frees() || p.scaled || len(p.creations) == 0 || !p.failed() && !p.deferred {
 		return nil
 	}
-	if err := p.plan(planExisting); err != nil {
-		p.fail(Failure{Err: err})
-		return nil
-	}
+	p.planAgain(planExisting)
 	return p.each(p.result.Delete, taskDelete)
 }
 
@@ -97,10 +94,7 @@ func (p *Pass) continueAll() []*Write {
 		return nil
 	}
 	if p.failed() || p.deferred {
-		if err := p.plan(planUpdates); err != nil {
-			p.fail(Failure{Err: err})
-			return nil
-		}
+		p.planAgain(planUpdates)
 	}
 	var writes []*Write
 	for _, i := range p.instances {
@@ -142,10 +136,7 @@ func (p *Pass) replan() []*Write {
 	}
 	p.replans++
 	notes := p.result.Notes
-	if err := p.plan(planUpdates); err != nil {
-		p.fail(Failure{Err: err})
-		return nil
-	}
+	p.planAgain(planUpdates)
 	p.result.Notes = notes // those of the first plan, which was made for all
 	p.stage = stageAsk
 	return p.ask()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,30 +143,22 @@ type Ahead struct {
 
 func (a *Ahead) isNothing() bool { return len(a.Writes) == 0 && a.Wait == "" && a.Err == nil }
 
-func (in *Input) ahead(pod *corev1.Pod) Ahead {
-	if in.Ahead == nil {
-		return Ahead{}
-	}
-	return in.Ahead(pod)
-}
-
 // disrupts reports whether the update of an instance changes a pod now: what comes ahead is made, and a pod has another
 // revision.
 func (p *Pass) disrupts(i *instance) bool {
-	if p.in.Ahead == nil {
-		return true
+	changes := func(m *member) bool {
+		a := p.in.Ahead(m.pod)
+		return a.isNothing() && !p.target().matches(p.in.revisionOf(m.pod))
 	}
-	for _, m := range i.members {
-		if a := p.in.ahead(m.pod); a.isNothing() && !p.target().matches(p.in.revisionOf(m.pod)) {
-			return true
-		}
-	}
-	return false
+	return p.in.Ahead == nil || slices.ContainsFunc(i.members, changes)
 }
 
 // goAhead returns the next write that comes before the update of a pod, and reports whether the update waits.
 func (p *Pass) goAhead(i *instance, m *member) (w *Write, waits bool) {
-	a := p.in.ahead(m.pod)
+	if p.in.Ahead == nil {
+		return nil, false
+	}
+	a := p.in.Ahead(m.pod)
 	switch {
 	case a.Err != nil:
 		p.refrain(i)
