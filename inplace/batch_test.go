@@ -164,11 +164,11 @@ func TestNextBatch(t *testing.T) {
 		node func(*corev1.Pod)
 		want string
 	}{
-		"same image ID: the first batch is not done": {node: func(*corev1.Pod) {}, want: "Wait 1m0s InPlaceImage"},
+		"same image ID: the first batch is not done": {node: func(*corev1.Pod) {}, want: "Wait 10m0s InPlaceImage"},
 		"not ready: the first batch is not ready": {node: func(p *corev1.Pod) {
 			restart(p, 0)
 			p.Status.ContainerStatuses[0].Ready = false
-		}, want: "Wait 1m0s InPlaceBatch"},
+		}, want: "Wait 10m0s InPlaceBatch"},
 		"ready: the next may come": {node: func(p *corev1.Pod) { restart(p, 0) }, want: "Write "},
 	}
 	for name, tc := range cases {

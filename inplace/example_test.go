@@ -73,7 +73,7 @@ func ExampleNext_continue() {
 	action, err = inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, now)
 	fmt.Println(action.Verdict, action.Write.Subresource, err)
 	// Output:
-	// Wait 1m0s container main does not run image nginx:2 yet <nil>
+	// Wait 10m0s container main does not run image nginx:2 yet <nil>
 	// Write status <nil>
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// recheck is how long a pod waits at most for its node before the next look.
-const recheck = time.Minute
+// recheck is how long a pod waits for its node before the next look, if no event of the pod comes first.
+const recheck = 10 * time.Minute
 
 // step continues an update that has begun.
 func (l look) step() (Action, error) {

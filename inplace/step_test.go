@@ -73,17 +73,17 @@ func TestStep(t *testing.T) {
 		"infeasible: a feasible update may still come": {
 			of:   sized,
 			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
-			want: "Wait 1m0s InPlaceResizeInfeasible",
+			want: "Wait 10m0s InPlaceResizeInfeasible",
 		},
 		"infeasible, an older answer: the node has not seen this spec": {
 			of:   sized,
 			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)},
-			want: "Wait 1m0s InPlaceResize",
+			want: "Wait 10m0s InPlaceResize",
 		},
 		"deferred: there may be room later": {
 			of:   sized,
 			pod:  []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
-			want: "Wait 1m0s InPlaceResizeDeferred",
+			want: "Wait 10m0s InPlaceResizeDeferred",
 		},
 		"there is nothing in it, and without removing it the update would never be complete": {
 			of: t1,

@@ -68,8 +68,8 @@ func Example_updatePod() {
 	startContainers(ctx, c)
 	reconcile() // back into traffic
 	// Output:
-	// web:2 Wait 1m0s [InPlaceImage web-0: container main does not run image web:2 yet]
-	// web:2 Wait 1m0s [InPlaceImage web-0: container main does not run image web:2 yet]
+	// web:2 Wait 10m0s [InPlaceImage web-0: container main does not run image web:2 yet]
+	// web:2 Wait 10m0s [InPlaceImage web-0: container main does not run image web:2 yet]
 	// web:2 Complete 0s []
 }
 
