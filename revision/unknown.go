@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -27,13 +28,12 @@ type storedTemplate struct {
 // decodeTemplate returns the template of JSON, which keeps its unknown fields.
 func decodeTemplate(encoded []byte) (*corev1.PodTemplateSpec, error) {
 	var stored storedTemplate
-	unknown, err := kjson.UnmarshalStrict(encoded, &stored, kjson.DisallowUnknownFields)
-	if err != nil || len(unknown) == 0 {
-		delete(stored.Annotations, UnknownFieldsKey) // users cannot set it
-		return &stored.PodTemplateSpec, err
-	}
 	var values any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &values); err != nil {
+	unknown, err := kjson.UnmarshalStrict(encoded, &stored, kjson.DisallowUnknownFields)
+	if err == nil && len(unknown) > 0 {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(encoded, &values)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &stored.PodTemplateSpec, KeepUnknownFields(&stored.PodTemplateSpec, values)
@@ -43,20 +43,16 @@ func decodeTemplate(encoded []byte) (*corev1.PodTemplateSpec, error) {
 // values. The object is a pointer to a template, or to a struct that has templates at any depth, outside of lists.
 // Decode needs no call of it.
 func KeepUnknownFields(object, values any) error {
-	return eachTemplate(reflect.ValueOf(object), values, func(annotations *map[string]string, values any) error {
-		text, err := UnknownFields(values, storedTemplate{})
+	for _, t := range templatesIn(reflect.ValueOf(object), values) {
+		text, err := UnknownFields(t.values, storedTemplate{})
 		if err != nil {
 			return err
 		}
-		if delete(*annotations, UnknownFieldsKey); text == "" { // users cannot set it
-			return nil
+		if delete(t.meta.Annotations, UnknownFieldsKey); text != "" { // users cannot set it
+			metav1.SetMetaDataAnnotation(t.meta, UnknownFieldsKey, text)
 		}
-		if *annotations == nil {
-			*annotations = map[string]string{}
-		}
-		(*annotations)[UnknownFieldsKey] = text
-		return nil
-	})
+	}
+	return nil
 }
 
 // UnknownFields returns the fields of JSON values that the type of an object lacks, as JSON with the fields at their
@@ -76,10 +72,7 @@ func UnknownFields(values, object any) (string, error) {
 // AddUnknownFields adds what UnknownFields returned to the JSON values of an object, also where the types have the
 // fields by now. Text that is no JSON adds nothing.
 func AddUnknownFields(values map[string]any, text string, object any) {
-	var unknown any
-	if kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &unknown) == nil {
-		(&adder{known: true}).add(values, unknown, reflect.TypeOf(object), "")
-	}
+	adder{known: true}.addText(values, text, reflect.TypeOf(object))
 }
 
 // Complete returns revisions with the fields that their annotation UnknownFieldsKey has in their data: those that were
@@ -97,11 +90,9 @@ func Complete(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevisi
 // Completed returns a revision with unknown fields in its data; the same revision where its data cannot be read.
 func Completed(rev *appsv1.ControllerRevision, unknown string) *appsv1.ControllerRevision {
 	values := map[string]any{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(rev.Data.Raw, &values); err != nil {
-		return rev
-	}
+	err := kjson.UnmarshalCaseSensitivePreserveInts(rev.Data.Raw, &values)
 	template, ok := under(values, "spec", "template").(map[string]any)
-	if !ok {
+	if err != nil || !ok {
 		return rev
 	}
 	AddUnknownFields(template, unknown, storedTemplate{})
@@ -116,15 +107,9 @@ func Completed(rev *appsv1.ControllerRevision, unknown string) *appsv1.Controlle
 
 // HasUnknownFields reports whether a pod, a template, or a template of an object keeps unknown fields.
 func HasUnknownFields(object any) bool {
-	if pod, ok := object.(*corev1.Pod); ok { // there are many
-		return pod.Annotations[UnknownFieldsKey] != ""
-	}
-	found := false
-	_ = eachTemplate(reflect.ValueOf(object), nil, func(annotations *map[string]string, _ any) error {
-		found = found || (*annotations)[UnknownFieldsKey] != ""
-		return nil
+	return slices.ContainsFunc(templatesIn(reflect.ValueOf(object), nil), func(t templated) bool {
+		return t.meta.Annotations[UnknownFieldsKey] != ""
 	})
-	return found
 }
 
 // WithUnknownFields returns the JSON values of a pod, a template, or an object with templates, with the unknown fields
@@ -138,12 +123,11 @@ func WithUnknownFields(object any) (map[string]any, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &values); err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
 	}
-	return values, eachTemplate(reflect.ValueOf(object), values, func(_ *map[string]string, values any) error {
-		if fields, ok := values.(map[string]any); ok {
-			putBack(fields)
-		}
-		return nil
-	})
+	for _, t := range templatesIn(reflect.ValueOf(object), values) {
+		fields, _ := t.values.(map[string]any)
+		putBack(fields)
+	}
+	return values, nil
 }
 
 // putBack moves the unknown fields of a pod or a template from the annotation to their paths.
@@ -154,45 +138,44 @@ func putBack(values map[string]any) {
 		if delete(annotations, UnknownFieldsKey); len(annotations) == 0 {
 			delete(metadata, "annotations")
 		}
-		var unknown any
-		if kjson.UnmarshalCaseSensitivePreserveInts([]byte(kept), &unknown) == nil {
-			(&adder{}).add(values, unknown, reflect.TypeFor[corev1.PodTemplateSpec](), "")
-		}
+		adder{}.addText(values, kept, reflect.TypeFor[corev1.PodTemplateSpec]())
 	}
 }
 
-// eachTemplate calls do with the annotations of each template and pod in an object, and with their JSON values; nil
-// where values lack them.
-func eachTemplate(object reflect.Value, values any, do func(annotations *map[string]string, values any) error) error {
+// templated is a template or a pod, with its JSON values; nil where there are none.
+type templated struct {
+	meta   *metav1.ObjectMeta
+	values any
+}
+
+// templatesIn returns the templates and pods in an object that has JSON values.
+func templatesIn(object reflect.Value, values any) []templated {
 	for object.Kind() == reflect.Pointer {
-		if object.IsNil() {
-			return nil
-		}
 		object = object.Elem()
 	}
-	if !hasFields(object.Type()) || !object.CanAddr() {
+	if !object.CanAddr() || !hasFields(object.Type()) {
 		return nil
 	}
-	switch template := object.Addr().Interface().(type) {
+	switch t := object.Addr().Interface().(type) {
 	case *corev1.PodTemplateSpec:
-		return do(&template.Annotations, values)
+		return []templated{{&t.ObjectMeta, values}}
 	case *corev1.Pod: // without its status, and what tells it from other kinds
-		return do(&template.Annotations, map[string]any{"metadata": under(values, "metadata"), "spec": under(values, "spec")})
+		pod := map[string]any{"metadata": under(values, "metadata"), "spec": under(values, "spec")}
+		return []templated{{&t.ObjectMeta, pod}}
 	}
+	var all []templated
 	for i := range object.NumField() {
 		f := object.Type().Field(i)
 		inner, name := values, nameOf(f)
-		if name != "" {
-			inner = under(values, name)
-		}
 		if name == "metadata" || name == "status" || name == "" && !f.Anonymous {
 			continue
 		}
-		if err := eachTemplate(object.Field(i), inner, do); err != nil {
-			return err
+		if name != "" {
+			inner = under(values, name)
 		}
+		all = append(all, templatesIn(object.Field(i), inner)...)
 	}
-	return nil
+	return all
 }
 
 // unknownIn returns the part of JSON values for which a type has no fields; nil for none. A list with a merge key has
@@ -269,7 +252,14 @@ func keysOf(list []any, mergeKey string) map[string]int {
 // adder adds unknown fields to JSON values of a type. With known, it also adds fields that the type has.
 type adder struct{ known bool }
 
-func (a *adder) add(values, unknown any, t reflect.Type, mergeKey string) {
+func (a adder) addText(values map[string]any, text string, t reflect.Type) {
+	var unknown any
+	if kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &unknown) == nil {
+		a.add(values, unknown, t, "")
+	}
+}
+
+func (a adder) add(values, unknown any, t reflect.Type, mergeKey string) {
 	t = dereferenced(t)
 	switch u := unknown.(type) {
 	case map[string]any:
@@ -292,24 +282,19 @@ func (a *adder) add(values, unknown any, t reflect.Type, mergeKey string) {
 	}
 }
 
-func (a *adder) addToList(list, unknown []any, t reflect.Type, mergeKey string) {
-	var index map[string]int // by key, where the unknown elements have keys
-	if keysOf(unknown, mergeKey) != nil {
-		index = make(map[string]int, len(list))
-		for i, element := range slices.Backward(list) {
-			index[fmt.Sprint(under(element, mergeKey))] = i
-		}
-	}
-	for i, element := range unknown {
-		if index != nil {
-			at, found := index[fmt.Sprint(under(element, mergeKey))]
-			if !found {
+func (a adder) addToList(list, unknown []any, t reflect.Type, mergeKey string) {
+	keys := keysOf(unknown, mergeKey)
+	for i, element := range list {
+		if keys != nil {
+			key := fmt.Sprint(under(element, mergeKey))
+			at, found := keys[key]
+			if delete(keys, key); !found { // the first of a key has the fields
 				continue
 			}
 			i = at
 		}
-		if i < len(list) {
-			a.add(list[i], element, t, "")
+		if i < len(unknown) {
+			a.add(element, unknown[i], t, "")
 		}
 	}
 }
@@ -328,16 +313,13 @@ func hasFields(t reflect.Type) bool {
 
 // fieldOf returns the field of a struct by its name in JSON.
 func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
-	if t.Kind() != reflect.Struct {
-		return reflect.StructField{}, false
-	}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		switch nameOf(f) {
-		case name:
+		if nameOf(f) == name {
 			return f, true
-		case "":
-			if inner, ok := fieldOf(f.Type, name); ok && f.Anonymous {
+		}
+		if nameOf(f) == "" && f.Anonymous && hasFields(f.Type) {
+			if inner, ok := fieldOf(f.Type, name); ok {
 				return inner, true
 			}
 		}
