@@ -31,7 +31,7 @@
 //	layout := &revision.Layout{Templates: []revision.Place{{Path: "spec.roles[name].template"}}}
 //	data, err := layout.Encode(templates) // by role
 //	templates, err = layout.Decode(stored.Data.Raw)
-//	r := revision.Resolve(revision.Input{..., Same: layout.Same}) // and Wanted.Same; package workload: Input.Layout
+//	r := revision.Resolve(revision.Input{..., Same: layout.Same}) // package workload: Input.Layout
 //
 // What is neither a template nor ignored counts as it is: a second template besides spec.template is a change whenever
 // its bytes mean another value. Encode of a Layout stores templates alone. For data that has more, encode the fields

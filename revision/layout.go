@@ -105,11 +105,8 @@ func (l *Layout) places() (templates, ignored []place, err error) {
 
 // Decode returns the templates in the data of a revision by role.
 func (l *Layout) Decode(data []byte) (map[string]*corev1.PodTemplateSpec, error) {
-	c, err := l.content(data)
-	if err != nil {
-		return nil, err
-	}
-	return c.templates, nil
+	templates, _, err := l.content(data)
+	return templates, err
 }
 
 // Same reports whether the data of two revisions means the same: the same templates, as SameRoles compares them, and
@@ -119,49 +116,39 @@ func (l *Layout) Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	ca, err := l.content(a)
+	x, restOfX, err := l.content(a)
 	if err != nil {
 		return false
 	}
-	cb, err := l.content(b)
-	return err == nil && ca.same(cb)
+	y, restOfY, err := l.content(b)
+	return err == nil && reflect.DeepEqual(restOfX, restOfY) && SameRoles(x, y)
 }
 
-// content is what the data of a revision holds.
-type content struct {
-	templates map[string]*corev1.PodTemplateSpec
-	// rest is all that is not a template of a role. It counts as it is.
-	rest map[string]any
-}
-
-func (l *Layout) content(data []byte) (*content, error) {
+// content returns the templates in the data of a revision by role, and the rest, which counts as it is.
+func (l *Layout) content(data []byte) (templates map[string]*corev1.PodTemplateSpec, rest map[string]any, err error) {
 	places, ignored, err := l.places()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := &content{templates: map[string]*corev1.PodTemplateSpec{}}
-	if err := utiljson.Unmarshal(data, &c.rest); err != nil {
-		return nil, unreadable(err)
+	if err := utiljson.Unmarshal(data, &rest); err != nil {
+		return nil, nil, unreadable(err)
 	}
+	templates = map[string]*corev1.PodTemplateSpec{}
 	for _, at := range places {
-		if err := at.take(c.rest, c.templates); err != nil {
-			return nil, unreadable(fmt.Errorf("%s: %w", at.path, err))
+		if err := at.take(rest, templates); err != nil {
+			return nil, nil, unreadable(fmt.Errorf("%s: %w", at.path, err))
 		}
 	}
-	if len(c.templates) == 0 {
-		return nil, unreadable(fmt.Errorf("%s is missing", places[0].path))
+	if len(templates) == 0 {
+		return nil, nil, unreadable(fmt.Errorf("%s is missing", places[0].path))
 	}
 	for _, at := range ignored {
-		_ = at.visit(c.rest, func(_ string, in map[string]any, field string) error { // what has another shape counts
+		_ = at.visit(rest, func(_ string, in map[string]any, field string) error { // what has another shape counts
 			delete(in, field)
 			return nil
 		})
 	}
-	return c, nil
-}
-
-func (c *content) same(other *content) bool {
-	return reflect.DeepEqual(c.rest, other.rest) && SameRoles(c.templates, other.templates)
+	return templates, rest, nil
 }
 
 var (

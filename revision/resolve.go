@@ -57,13 +57,17 @@ type Resolution struct {
 	Collisions *int32
 
 	data []byte
+	same func(a, b []byte) bool
 }
 
 // Resolve finds the wanted template among the stored revisions.
 func Resolve(in Input) Resolution {
 	have := slices.Clone(in.Have)
 	Sort(have)
-	r := Resolution{Collisions: in.Collisions, data: in.Data}
+	if in.Same == nil {
+		in.Same = SameData
+	}
+	r := Resolution{Collisions: in.Collisions, data: in.Data, same: in.Same}
 	r.Update = find(have, in)
 	if r.Update == nil {
 		r.create(in, have)
@@ -86,12 +90,8 @@ func find(sorted []*appsv1.ControllerRevision, in Input) *appsv1.ControllerRevis
 			return h
 		}
 	}
-	same := in.Same
-	if same == nil {
-		same = SameData
-	}
 	for _, h := range slices.Backward(sorted) {
-		if same(h.Data.Raw, in.Data) {
+		if in.Same(h.Data.Raw, in.Data) {
 			return h
 		}
 	}

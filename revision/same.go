@@ -41,27 +41,16 @@ func SameData(a, b []byte) bool { return (*Layout)(nil).Same(a, b) }
 // of OpenKruise set.
 func alignPullPolicies(a, b []corev1.Container) {
 	for i := range a {
-		x, y := &a[i], counterpart(b, a[i].Name)
-		if y == nil {
-			continue
-		}
-		if x.ImagePullPolicy == "" && isDefaultPullPolicy(y) {
-			x.ImagePullPolicy = y.ImagePullPolicy
-		}
-		if y.ImagePullPolicy == "" && isDefaultPullPolicy(x) {
-			y.ImagePullPolicy = x.ImagePullPolicy
-		}
-	}
-}
-
-// counterpart finds a container by name.
-func counterpart(in []corev1.Container, name string) *corev1.Container {
-	for i := range in {
-		if in[i].Name == name {
-			return &in[i]
+		for j := range b {
+			switch x, y := &a[i], &b[j]; {
+			case x.Name != y.Name:
+			case x.ImagePullPolicy == "" && isDefaultPullPolicy(y):
+				x.ImagePullPolicy = y.ImagePullPolicy
+			case y.ImagePullPolicy == "" && isDefaultPullPolicy(x):
+				y.ImagePullPolicy = x.ImagePullPolicy
+			}
 		}
 	}
-	return nil
 }
 
 // isDefaultPullPolicy reports whether the API server or a mutating webhook may have set the pull policy.

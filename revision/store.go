@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,8 +25,6 @@ type Wanted struct {
 	// Namespace and Owner are those of a revision that is created.
 	Namespace string
 	Owner     metav1.OwnerReference
-	// Same compares the data of two revisions; nil for SameData.
-	Same func(a, b []byte) bool
 	// Labels and Annotations are those of a revision that is created. It also gets the label of its hash.
 	Labels, Annotations map[string]string
 	// Select are the labels by which the owner lists its revisions. An existing revision is adopted only with these.
@@ -36,7 +35,7 @@ type Wanted struct {
 	RaisedAnnotations map[string]string
 	// Adopt are writes that adopt revisions. They come first, and where one fails, nothing follows. One that was decided
 	// upon an older revision has not failed.
-	Adopt []write.Write
+	Adopt []*write.Write
 }
 
 // Storage is the pass that makes a revision the newest of its owner: see package driver. It creates the revision,
@@ -68,9 +67,6 @@ func (e *TakenError) Error() string { return "the name " + e.Name + " is taken b
 
 // Store returns the pass that makes the wanted revision the newest.
 func Store(w Wanted) (*Storage, error) {
-	if w.Same == nil {
-		w.Same = SameData
-	}
 	s := &Storage{wanted: w, newest: w.Resolution.Update}
 	if w.Resolution.Verdict == Create {
 		s.newest = w.revision()
@@ -139,28 +135,22 @@ func lacks(have, want map[string]string) map[string]string {
 
 // Next returns the next writes: those that adopt, then the one that makes the revision the newest.
 func (s *Storage) Next() []*write.Write {
-	for s.err == nil && s.stage < storageWrites {
-		s.stage++
-		var writes []*write.Write
-		if s.stage == storageAdopts {
-			for i := range s.wanted.Adopt {
-				writes = append(writes, &s.wanted.Adopt[i])
-			}
-		} else if s.write != nil {
-			writes = append(writes, s.write)
-		}
-		if len(writes) > 0 {
-			return writes
-		}
+	if s.stage == storageBegins && len(s.wanted.Adopt) > 0 {
+		s.stage = storageAdopts
+		return s.wanted.Adopt
 	}
-	return nil
+	if s.stage == storageWrites || s.write == nil || s.err != nil {
+		return nil
+	}
+	s.stage = storageWrites
+	return []*write.Write{s.write}
 }
 
 // Answer takes what was answered to a write. Where the name of the revision is taken, it returns the question by whom.
 func (s *Storage) Answer(_ time.Time, w *write.Write, answer write.Object, err error) []*write.Write {
 	if s.stage == storageAdopts {
 		if err != nil && !write.IsOutdated(err) {
-			s.fail(fmt.Errorf("adopt revision %s: %w", w.Object.GetName(), err))
+			s.err = cmp.Or(s.err, fmt.Errorf("adopt revision %s: %w", w.Object.GetName(), err))
 		}
 		return nil
 	}
@@ -183,14 +173,14 @@ func (s *Storage) Answer(_ time.Time, w *write.Write, answer write.Object, err e
 		}
 		return nil
 	}
-	s.fail(fmt.Errorf("%s revision %s: %w", verb, s.newest.Name, err))
+	s.err = fmt.Errorf("%s revision %s: %w", verb, s.newest.Name, err)
 	return nil
 }
 
 // adopt takes the revision that has the name, if it holds the same and no other owner controls it.
 func (s *Storage) adopt(there *appsv1.ControllerRevision) ([]*write.Write, error) {
 	w, controller := &s.wanted, metav1.GetControllerOf(there)
-	if !w.Same(there.Data.Raw, w.Resolution.data) || len(lacks(there.Labels, w.Select)) > 0 ||
+	if !w.Resolution.same(there.Data.Raw, w.Resolution.data) || len(lacks(there.Labels, w.Select)) > 0 ||
 		controller != nil && controller.UID != w.Owner.UID {
 		return nil, &TakenError{there.Name}
 	}
@@ -205,12 +195,6 @@ func (s *Storage) adopt(there *appsv1.ControllerRevision) ([]*write.Write, error
 		return nil, err
 	}
 	return []*write.Write{patch}, nil
-}
-
-func (s *Storage) fail(err error) {
-	if s.err == nil {
-		s.err = err
-	}
 }
 
 // Err returns why the revision is not stored; nil where it is.

@@ -37,7 +37,6 @@ func wanted(data string, have ...*appsv1.ControllerRevision) revision.Wanted {
 		Resolution:        revision.Resolve(revision.Input{Owner: "web", Data: []byte(data), Have: have, Same: sameText}),
 		Namespace:         "n",
 		Owner:             metav1.OwnerReference{Name: "web", UID: "owner", Controller: ptr.To(true)},
-		Same:              sameText,
 		Labels:            map[string]string{"from": "template"},
 		Annotations:       map[string]string{"from": "set"},
 		Select:            map[string]string{"set": "web"},
@@ -212,7 +211,7 @@ func TestStorageAdopts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := wanted("new", orphan)
-			w.Adopt = []write.Write{*write.JSON(orphan, write.Main, write.Add("/metadata/ownerReferences", "x"))}
+			w.Adopt = []*write.Write{write.JSON(orphan, write.Main, write.Add("/metadata/ownerReferences", "x"))}
 			store, err := revision.Store(w)
 			if err != nil {
 				t.Fatal(err)

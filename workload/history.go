@@ -56,7 +56,7 @@ func (in *Input) SetHistory(h History) error {
 	})
 	store, err := revision.Store(revision.Wanted{
 		Resolution: r, Namespace: in.Owner.Namespace, Owner: in.Owner.Reference,
-		Labels: in.Owner.Labels, Select: in.Owner.Labels, Same: in.Layout.Same,
+		Labels: in.Owner.Labels, Select: in.Owner.Labels,
 	})
 	if err != nil {
 		return err

@@ -67,8 +67,7 @@ func (s *snapshot) wanted(namespace string) (revision.Wanted, error) {
 		Owner: s.set.Name, Data: data, Have: s.history, Collisions: s.set.Status.CollisionCount, Same: history.Same,
 	}
 	return revision.Wanted{
-		Resolution: revision.Resolve(in), Same: history.Same,
-		Namespace: namespace, Owner: *metav1.NewControllerRef(s.set, gvk()),
+		Resolution: revision.Resolve(in), Namespace: namespace, Owner: *metav1.NewControllerRef(s.set, gvk()),
 		Labels: s.set.Labels, Annotations: annotations,
 		Select: map[string]string{v1beta1.SidecarSetNameLabel: s.set.Name}, NewestLabels: version,
 	}, nil

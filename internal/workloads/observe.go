@@ -44,7 +44,7 @@ type Observation struct {
 
 	rejected rejections
 	// recorded is the write of takeOver.
-	recorded []write.Write
+	recorded []*write.Write
 }
 
 // Read reads a workload, with its defaults; nil where the workload is gone. check returns what of the spec cannot be

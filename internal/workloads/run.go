@@ -234,7 +234,8 @@ func (o *Observation) Plan(r Revision) (*Plan, error) {
 		labels[r.HashLabel] = p.Resolution.Hash
 	}
 	for _, rev := range o.OrphanRevisions {
-		adopt = append(adopt, o.adopt(rev))
+		w := o.adopt(rev)
+		adopt = append(adopt, &w)
 	}
 	annotations := maps.Clone(o.Object.GetAnnotations())
 	delete(annotations, revision.UnknownFieldsKey) // takeOver alone writes it

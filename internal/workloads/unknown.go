@@ -10,7 +10,7 @@ import (
 // takeOver returns the write that records the unknown fields of the template at the update revision, where a controller
 // stored the revision that lost these fields: it observed the spec as it is. Without the record, the fields would look
 // like a change, and the takeover would recreate all pods.
-func (o *Observation) takeOver(r *Revision) []write.Write {
+func (o *Observation) takeOver(r *Revision) []*write.Write {
 	text := r.Template.Annotations[revision.UnknownFieldsKey]
 	if o.recorded != nil || text == "" || r.ObservedGeneration != o.Object.GetGeneration() {
 		return o.recorded
@@ -26,7 +26,7 @@ func (o *Observation) takeOver(r *Revision) []write.Write {
 			return nil
 		}
 		o.Revisions[i] = full
-		o.recorded = []write.Write{*write.JSON(rev, write.Main, append(write.TestUID(rev),
+		o.recorded = []*write.Write{write.JSON(rev, write.Main, append(write.TestUID(rev),
 			write.SetAnnotations(rev, map[string]*string{revision.UnknownFieldsKey: &text})...)...)}
 	}
 	return o.recorded

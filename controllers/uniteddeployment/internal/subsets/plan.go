@@ -96,7 +96,6 @@ func (s *Snapshot) revise(p *Decision) error {
 		Resolution: p.Resolution,
 		Namespace:  s.Object.Namespace,
 		Owner:      *metav1.NewControllerRef(s.Object, OwnerKind()),
-		Same:       SameData,
 		Labels:     s.Template.Metadata.Labels,
 	})
 	return err
