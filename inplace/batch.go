@@ -137,11 +137,7 @@ func (l look) resize(c *Change) (Action, bool) {
 	resized := &Change{Resources: only(c.Resources, batch)}
 	return Action{
 		Verdict: Write, Step: StepResize, Restarts: resized.Restarts(l.pod),
-		Write: l.write(write.Resize, func(p *patch) error {
-			l.unchanged(p)
-			p.ops = append(p.ops, ops...)
-			return nil
-		}),
+		Write: l.write(write.Resize, func() ([]write.Op, error) { return append(l.unchanged(), ops...), nil }),
 	}, true
 }
 
@@ -154,10 +150,8 @@ func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) [
 	if name != podLevel {
 		path = []string{"spec", "containers", positionOf(pod, name), "resources"}
 	}
-	p := patch{}
-	p.amounts(path, "limits", have.Limits, want.Limits)
-	p.amounts(path, "requests", have.Requests, want.Requests)
-	return p.ops
+	limits := amountOps(append(path, "limits"), have.Limits, want.Limits)
+	return append(limits, amountOps(append(path, "requests"), have.Requests, want.Requests)...)
 }
 
 // resourcesOf returns the resources of a container, or of the pod as a whole; nil where the pod has none.
@@ -176,7 +170,7 @@ func positionOf(pod *corev1.Pod, name string) string {
 	return strconv.Itoa(slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name }))
 }
 
-func (p *patch) amounts(path []string, field string, have, want corev1.ResourceList) {
+func amountOps(path []string, have, want corev1.ResourceList) []write.Op {
 	changed := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		amount, ok := want[name]
@@ -186,14 +180,14 @@ func (p *patch) amounts(path []string, field string, have, want corev1.ResourceL
 			changed[name] = amount
 		}
 	}
-	path = append(slices.Clip(path), field)
 	if len(changed) > 0 && len(have) == 0 {
-		p.set(changed, path...)
-		return
+		return []write.Op{write.Add(write.Pointer(path...), changed)}
 	}
+	var ops []write.Op
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
-		p.set(changed[name], append(slices.Clip(path), string(name))...)
+		ops = append(ops, write.Add(write.Pointer(append(path, string(name))...), changed[name]))
 	}
+	return ops
 }
 
 // QOSClass returns the QoS class of pods with a spec in which requests default to limits, as the API server stores it.

@@ -150,23 +150,23 @@ func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Acti
 // change writes the change, or the first part of it.
 func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
 	if u.GraceSeconds > 0 && (l.policy.Unready == UnreadyAlways || c.restartsAny(l.pod)) {
-		return l.patch(StepGrace, func(p *patch) error { return l.park(p, u, state, c) })
+		return l.patch(StepGrace, func() ([]write.Op, error) { return l.park(u, state, c) })
 	}
 	if action, ok := l.resize(c); ok {
 		return action
 	}
 	settled := c.isMetadata() && !l.unfinished(state)
 	if settled && c.Empty() {
-		return l.patch(StepRelabel, func(p *patch) error {
+		return l.patch(StepRelabel, func() ([]write.Op, error) {
 			e := l.edit()
 			e.update, e.settled = u, true
-			return e.encode(p)
+			return e.encode(), nil
 		})
 	}
-	action := l.patch(StepChange, func(p *patch) error {
+	action := l.patch(StepChange, func() ([]write.Op, error) {
 		e := l.edit()
 		e.update, e.settled = u, settled
-		return e.apply(p, l.fresh(u, state, c), c)
+		return e.apply(l.fresh(u, state, c), c)
 	})
 	action.Restarts = l.restartsOf(c)
 	return action
@@ -241,17 +241,17 @@ func (l look) fresh(u *Update, old *kruise.InPlaceUpdateState, c *Change) *kruis
 }
 
 // park writes the change into the pod, where it waits for the end of the grace period.
-func (l look) park(p *patch, u *Update, old *kruise.InPlaceUpdateState, c *Change) error {
+func (l look) park(u *Update, old *kruise.InPlaceUpdateState, c *Change) ([]write.Op, error) {
 	metadata, err := c.Metadata.patch()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data, err := json.Marshal(kruise.InPlaceUpdateGrace{
 		Revision: u.Revision, ContainerImages: c.Images, ContainerRefMetadata: c.RefMetadata, ContainerResources: c.Resources,
 		MetaDataPatch: metadata, UpdateEnvFromMetadata: len(c.Env) > 0, GraceSeconds: u.GraceSeconds,
 	})
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", l.policy.Keys.InPlaceGraceKey(), err)
+		return nil, fmt.Errorf("encode %s: %w", l.policy.Keys.InPlaceGraceKey(), err)
 	}
 	e := l.edit()
 	e.update = u
@@ -265,7 +265,7 @@ func (l look) park(p *patch, u *Update, old *kruise.InPlaceUpdateState, c *Chang
 			e.record(s, name)
 		}
 	}
-	return e.store(p, s)
+	return e.store(s)
 }
 
 func finished(pod *corev1.Pod) bool {

@@ -45,7 +45,7 @@ func (l look) edit() *edit {
 }
 
 // apply writes one batch of a change, and what is left of it into the state.
-func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
+func (e *edit) apply(s *kruise.InPlaceUpdateState, c *Change) ([]write.Op, error) {
 	c = c.due(e.pod)
 	batch, rest := split(e.pod, c, e.policy.Keys)
 	maps.Copy(e.labels, c.Metadata.Labels)
@@ -71,7 +71,7 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 		s.PreCheckBeforeNext = &kruise.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: batch}
 	}
 	if err := e.explain(c, batch); err != nil {
-		return err
+		return nil, err
 	}
 	if batch == nil {
 		batch = []string{}
@@ -79,7 +79,7 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 	s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, kruise.InPlaceUpdateContainerBatch{
 		Timestamp: metav1.NewTime(e.now), Containers: batch,
 	})
-	return e.store(p, s)
+	return e.store(s)
 }
 
 // record stores what a container runs before its image changes.
@@ -111,31 +111,31 @@ func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) [
 	at := strconv.Itoa(slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.Name == name
 	}))
-	p := patch{}
-	p.test(name, "status", "containerStatuses", at, "name")
-	p.test(status.ImageID, "status", "containerStatuses", at, "imageID")
 	var id any // absent where it is empty
 	if status.ContainerID != "" {
 		id = status.ContainerID
 	}
-	p.test(id, "status", "containerStatuses", at, "containerID")
-	return p.ops
+	return []write.Op{
+		write.Test(write.Pointer("status", "containerStatuses", at, "name"), name),
+		write.Test(write.Pointer("status", "containerStatuses", at, "imageID"), status.ImageID),
+		write.Test(write.Pointer("status", "containerStatuses", at, "containerID"), id),
+	}
 }
 
 // store writes everything, with the state.
-func (e *edit) store(p *patch, s *kruise.InPlaceUpdateState) error {
+func (e *edit) store(s *kruise.InPlaceUpdateState) ([]write.Op, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", e.policy.Keys.InPlaceStateKey(), err)
+		return nil, fmt.Errorf("encode %s: %w", e.policy.Keys.InPlaceStateKey(), err)
 	}
 	e.policy.Keys.RemoveOlder(e.annotations, (*kruise.Keys).InPlaceStateKey)
 	e.annotations[kruise.InPlaceUpdateStateKeyOld] = nil
 	e.annotations[e.policy.Keys.InPlaceStateKey()] = ptr.To(string(data))
-	return e.encode(p)
+	return e.encode(), nil
 }
 
 // encode writes everything.
-func (e *edit) encode(p *patch) error {
+func (e *edit) encode() []write.Op {
 	// The revision of a pod is not a part of its template.
 	delete(e.labels, e.policy.Keys.RevisionKey())
 	if e.update != nil {
@@ -155,26 +155,21 @@ func (e *edit) encode(p *patch) error {
 		e.policy.Keys.RemoveOlder(e.labels, (*kruise.Keys).RevisionKey)
 		e.labels[e.policy.Keys.RevisionKey()] = e.relabelTo
 	}
-	e.unchanged(p)
-	p.ops = append(p.ops, e.tests...)
-	p.ops = append(p.ops, write.SetLabels(e.pod, e.labels)...)
-	p.ops = append(p.ops, write.SetAnnotations(e.pod, e.annotations)...)
-	p.ops = append(p.ops, write.SetFinalizers(e.pod, e.finalizers)...)
-	p.ops = append(p.ops, e.containers...)
-	return nil
+	return slices.Concat(e.unchanged(), e.tests, write.SetLabels(e.pod, e.labels),
+		write.SetAnnotations(e.pod, e.annotations), write.SetFinalizers(e.pod, e.finalizers), e.containers)
 }
 
 // body makes the operations of a JSON patch. Such a patch tests the values that it follows from: it overwrites no
 // change of another writer, and does not fail for other changes of the pod.
-type body func(*patch) error
+type body func() ([]write.Op, error)
 
 // Data returns the patch.
 func (b body) Data() ([]byte, error) {
-	p := &patch{}
-	if err := b(p); err != nil {
+	ops, err := b()
+	if err != nil {
 		return nil, err
 	}
-	return write.Encode(p.ops)
+	return write.Encode(ops)
 }
 
 // write returns a patch of the pod.
@@ -182,32 +177,21 @@ func (l look) write(subresource string, b body) *write.Write {
 	return &write.Write{Verb: write.Patch, Object: l.pod, Subresource: subresource, Type: types.JSONPatchType, Body: b}
 }
 
-// patch collects operations.
-type patch struct{ ops []write.Op }
-
-func (p *patch) test(value any, path ...string) {
-	p.ops = append(p.ops, write.Test(write.Pointer(path...), value))
-}
-
-func (p *patch) set(value any, path ...string) {
-	p.ops = append(p.ops, write.Add(write.Pointer(path...), value))
-}
-
 // unchanged starts a patch of exactly this pod, as long as no other writer has advanced its update: begun
 // another one, written the next batch, put it back into traffic.
-func (l look) unchanged(p *patch) {
-	p.ops = append(p.ops, write.TestUID(l.pod)...)
-	p.ops = append(p.ops,
+func (l look) unchanged() []write.Op {
+	ops := append(write.TestUID(l.pod),
 		write.TestLabel(l.pod, l.policy.Keys.RevisionKey()),
 		write.TestAnnotation(l.pod, l.policy.Keys.InPlaceStateKey()),
 		write.TestAnnotation(l.pod, l.policy.Keys.InPlaceGraceKey()))
 	gate := l.gate()
 	for i := range l.pod.Status.Conditions {
 		if c := &l.pod.Status.Conditions[i]; c.Type == gate && c.Status == corev1.ConditionFalse {
-			p.test(c.Type, "status", "conditions", strconv.Itoa(i), "type")
-			p.test(c.Status, "status", "conditions", strconv.Itoa(i), "status")
+			at := write.Pointer("status", "conditions", strconv.Itoa(i))
+			ops = append(ops, write.Test(at+"/type", c.Type), write.Test(at+"/status", c.Status))
 		}
 	}
+	return ops
 }
 
 // inTraffic reports whether the pod is not marked yet, or marked and still ready: it may have become ready after it was
@@ -219,18 +203,16 @@ func (l look) inTraffic() bool {
 
 // notReady takes a pod out of traffic.
 func (l look) notReady() *write.Write {
-	return l.write(write.Status, func(p *patch) error {
+	return l.write(write.Status, func() ([]write.Op, error) {
 		mark := corev1.PodCondition{
 			Type: l.gate(), Status: corev1.ConditionFalse,
 			Reason: kruise.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(l.now),
 		}
-		l.unchanged(p)
 		changes := []corev1.PodCondition{mark}
 		if ready := lifecycle.Ready(l.pod, l.now, mark); ready != nil {
 			changes = append(changes, *ready)
 		}
-		p.ops = append(p.ops, lifecycle.SetConditions(l.pod, changes...)...)
-		return nil
+		return append(l.unchanged(), lifecycle.SetConditions(l.pod, changes...)...), nil
 	})
 }
 
@@ -325,11 +307,11 @@ func (l look) relabel() Action {
 
 // relabelTo is a function of its own so that Next allocates nothing for a pod that needs nothing.
 func (l look) relabelTo(pending string) Action {
-	return l.patch(StepRelabel, func(p *patch) error {
+	return l.patch(StepRelabel, func() ([]write.Op, error) {
 		e := l.edit()
 		e.policy.Keys.RemoveOlder(e.annotations, (*kruise.Keys).PendingRevisionKey)
 		e.annotations[e.policy.Keys.PendingRevisionKey()], e.relabelTo = nil, &pending
-		return e.encode(p)
+		return e.encode(), nil
 	})
 }
 

@@ -37,7 +37,7 @@ func (l look) step() (Action, error) {
 		return l.endGrace(grace)
 	}
 	if hasGrace(pod, l.policy.Keys) { // of an empty text, with which the update would never be complete
-		return l.patch(StepGrace, func(p *patch) error { return l.edit().encode(p) }), nil
+		return l.patch(StepGrace, func() ([]write.Op, error) { return l.edit().encode(), nil }), nil
 	}
 	state, err := underWay(pod, l.policy.Keys)
 	if err != nil {
@@ -74,7 +74,7 @@ func (l look) endGrace(g *kruise.InPlaceUpdateGrace) (Action, error) {
 	}
 	if !revision.Match(RevisionOf(l.pod, l.policy), g.Revision) {
 		// The pod has got another revision meanwhile.
-		return l.patch(StepGrace, func(p *patch) error { return l.edit().encode(p) }), nil
+		return l.patch(StepGrace, func() ([]write.Op, error) { return l.edit().encode(), nil }), nil
 	}
 	// A time far ahead is no time to wait for.
 	grace := time.Duration(g.GraceSeconds) * time.Second
@@ -105,7 +105,7 @@ func (l look) applyNext(s *kruise.InPlaceUpdateState, c *Change) Action {
 	if action, ok := l.resize(c); ok {
 		return action
 	}
-	action := l.patch(StepChange, func(p *patch) error { return l.edit().apply(p, s.DeepCopy(), c) })
+	action := l.patch(StepChange, func() ([]write.Op, error) { return l.edit().apply(s.DeepCopy(), c) })
 	action.Restarts = l.restartsOf(c)
 	return action
 }
@@ -121,13 +121,11 @@ func (l look) makeReady() Action {
 		// add conditions one is rejected.
 		return wait(recheck, newNote(pod, NoteNotStarted, "the kubelet has not reported the pod's containers yet"))
 	}
-	return Action{Verdict: Write, Step: StepReady, Write: l.write(write.Status, func(p *patch) error {
-		l.unchanged(p)
+	return Action{Verdict: Write, Step: StepReady, Write: l.write(write.Status, func() ([]write.Op, error) {
 		ready := corev1.PodCondition{
 			Type: gate, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now),
 		}
-		p.ops = append(p.ops, lifecycle.SetConditions(pod, ready)...)
-		return nil
+		return append(l.unchanged(), lifecycle.SetConditions(pod, ready)...), nil
 	})}
 }
 
