@@ -192,15 +192,13 @@ func amountOps(path []string, have, want corev1.ResourceList) []write.Op {
 
 // QOSClass returns the QoS class of pods with a spec in which requests default to limits, as the API server stores it.
 func QOSClass(s *corev1.PodSpec) corev1.PodQOSClass {
-	var all []corev1.ResourceRequirements
-	for _, c := range slices.Concat(s.InitContainers, s.Containers) {
-		all = append(all, c.Resources)
-	}
+	all := slices.Concat(s.InitContainers, s.Containers)
 	if s.Resources != nil {
-		all = []corev1.ResourceRequirements{*s.Resources}
+		all = []corev1.Container{{Resources: *s.Resources}}
 	}
 	guaranteed, none := true, true
-	for _, r := range all {
+	for i := range all {
+		r := &all[i].Resources
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, limit := r.Requests[name], r.Limits[name]
 			if !request.IsZero() || !limit.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -127,11 +128,6 @@ func (l look) start(u Update) (Action, error) {
 	return l.begin(&u, state, change), nil
 }
 
-// unfinished reports whether the pod lacks a part of an update, or the node has not done what is written.
-func (l look) unfinished(state *kruise.InPlaceUpdateState) bool {
-	return state != nil && (hasMore(state) || incomplete(l.pod, state, l.policy).code != "")
-}
-
 // begin returns what comes first of an update, now that all of the change is known.
 func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
 	takesOut := l.policy.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, l.gate())
@@ -155,7 +151,7 @@ func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Act
 	if action, ok := l.resize(c); ok {
 		return action
 	}
-	settled := c.isMetadata() && !l.unfinished(state)
+	settled := c.isMetadata() && !hasMore(state) && incomplete(l.pod, state, l.policy).code == ""
 	if settled && c.Empty() {
 		return l.patch(StepRelabel, func() ([]write.Op, error) {
 			e := l.edit()
@@ -193,7 +189,7 @@ func (l look) overtake(c *Change) (*kruise.InPlaceUpdateState, *Change, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if state != nil && hasMore(state) {
+	if hasMore(state) {
 		c = c.over(left(state))
 	}
 	grace, err := GraceOf(l.pod, l.policy.Keys)
@@ -213,7 +209,7 @@ func (l look) fresh(u *Update, old *kruise.InPlaceUpdateState, c *Change) *kruis
 		Revision: u.Revision, UpdateTimestamp: metav1.NewTime(l.now),
 		UpdateImages: len(c.Images) > 0, UpdateResources: len(c.Resources) > 0, UpdateEnvFromMetadata: len(c.Env) > 0,
 	}
-	if old == nil || incomplete(l.pod, old, l.policy).code == "" {
+	if incomplete(l.pod, old, l.policy).code == "" {
 		return s
 	}
 	s.UpdateImages = s.UpdateImages || old.UpdateImages
@@ -228,14 +224,12 @@ func (l look) fresh(u *Update, old *kruise.InPlaceUpdateState, c *Change) *kruis
 			s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, batch)
 		}
 	}
-	for name, last := range old.LastContainerStatuses {
-		if unstarted(l.pod, old, name, last).code == "" {
-			continue
-		}
-		if s.LastContainerStatuses == nil {
-			s.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
-		}
-		s.LastContainerStatuses[name] = last
+	unmet := maps.Clone(old.LastContainerStatuses)
+	maps.DeleteFunc(unmet, func(name string, last kruise.InPlaceUpdateContainerStatus) bool {
+		return unstarted(l.pod, old, name, last).code == ""
+	})
+	if len(unmet) > 0 {
+		s.LastContainerStatuses = unmet
 	}
 	return s
 }

@@ -24,8 +24,6 @@ func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
 	switch {
 	case err != nil:
 		return false, newNote(pod, NoteUnreadable, err.Error())
-	case state == nil:
-		return true, note.Note{}
 	case hasMore(state):
 		return false, newNote(pod, NoteBatch, "containers are left for a later batch")
 	}
@@ -66,11 +64,16 @@ func (w waiting) of(pod *corev1.Pod) note.Note {
 }
 
 func hasMore(s *kruise.InPlaceUpdateState) bool {
-	return len(s.NextContainerImages) > 0 || len(s.NextContainerRefMetadata) > 0 || len(s.NextContainerResources) > 0
+	return s != nil &&
+		(len(s.NextContainerImages) > 0 || len(s.NextContainerRefMetadata) > 0 || len(s.NextContainerResources) > 0)
 }
 
-// incomplete finds which of the batches written so far the node has not done yet; nothing when it has done all.
+// incomplete finds which of the batches written so far the node has not done yet; nothing when it has done all, or
+// without a state.
 func incomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState, p Policy) waiting {
+	if s == nil {
+		return waiting{}
+	}
 	if s.UpdateEnvFromMetadata {
 		if w := unfed(pod); w.code != "" {
 			return w

@@ -2,7 +2,6 @@ package inplace
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -11,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kruisekit/kruisekit/note"
@@ -21,7 +21,8 @@ import (
 // cannot without being recreated. Containers are matched by name; their order, and fields that only got their
 // default, are no difference.
 func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
-	from, to = revision.Comparable(orEmpty(from), orEmpty(to))
+	from, to = revision.Comparable(
+		cmp.Or(from, &corev1.PodTemplateSpec{}), cmp.Or(to, &corev1.PodTemplateSpec{}))
 	d := differ{
 		policy: p, change: &Change{Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}},
 	}
@@ -59,13 +60,6 @@ func (d *differ) unknownFields(from, to *corev1.PodTemplateSpec) {
 	for _, parts := range differing(nil, kept[0], kept[1]) {
 		d.block(strings.Join(parts, "."), "the field is newer than this release: only a new pod gets it")
 	}
-}
-
-func orEmpty(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
-	if t == nil {
-		return &corev1.PodTemplateSpec{}
-	}
-	return t
 }
 
 type differ struct {
@@ -260,22 +254,11 @@ func whyFixed(parts []string) string {
 
 // fixed adds every field in which two values differ, with why it cannot change.
 func (d *differ) fixed(path string, from, to any) {
-	for _, parts := range differing(nil, plain(from), plain(to)) {
+	x, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
+	y, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(to)
+	for _, parts := range differing(nil, x, y) {
 		d.block(strings.Join(append([]string{path}, parts...), "."), whyFixed(parts))
 	}
-}
-
-// plain is a value as JSON has it.
-func plain(v any) any {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	var out any
-	if err := json.Unmarshal(data, &out); err != nil {
-		return nil
-	}
-	return out
 }
 
 // differing returns the paths of the fields in which two values differ. The items of a list are compared by their

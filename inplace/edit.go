@@ -244,15 +244,11 @@ func statusOfCondition(pod *corev1.Pod, t corev1.PodConditionType) corev1.Condit
 // traffic while its containers restart. The gates of a created pod cannot change. Call Next for each pod that has the
 // gate: it opens the gate.
 func EnsureReadinessGate(spec *corev1.PodSpec, keys *kruise.Keys) bool {
-	gate := keys.InPlaceReadyGate()
-	if slices.ContainsFunc(spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
-		return g.ConditionType == gate
-	}) {
+	gate := corev1.PodReadinessGate{ConditionType: keys.InPlaceReadyGate()}
+	if slices.Contains(spec.ReadinessGates, gate) {
 		return false
 	}
-	spec.ReadinessGates = append(slices.Clip(spec.ReadinessGates), corev1.PodReadinessGate{
-		ConditionType: gate,
-	})
+	spec.ReadinessGates = append(slices.Clip(spec.ReadinessGates), gate)
 	return true
 }
 

@@ -147,15 +147,10 @@ func fedBy(c *corev1.Container) []feed {
 
 // parseField reads metadata.labels['key'] and metadata.annotations['key'].
 func parseField(path string) (feed, bool) {
-	rest, label := strings.CutPrefix(path, "metadata.labels['")
-	if !label {
-		var annotation bool
-		if rest, annotation = strings.CutPrefix(path, "metadata.annotations['"); !annotation {
-			return feed{}, false
-		}
-	}
+	field, rest, _ := strings.Cut(path, "['")
 	key, ok := strings.CutSuffix(rest, "']")
-	return feed{key: key, label: label}, ok
+	f := feed{key: key, label: field == "metadata.labels"}
+	return f, ok && (f.label || field == "metadata.annotations")
 }
 
 // overlay is a new map with the entries of one and those of another on top.

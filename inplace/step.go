@@ -43,9 +43,6 @@ func (l look) step() (Action, error) {
 	if err != nil {
 		return Action{}, err
 	}
-	if state == nil {
-		return l.makeReady(), nil
-	}
 	if waits := incomplete(pod, state, l.policy); waits.code != "" {
 		return wait(recheck, waits.of(pod)), nil
 	}
@@ -207,7 +204,7 @@ func (e *edit) explain(c *Change, batch []string) error {
 	if err != nil {
 		return err
 	}
-	done := state == nil || incomplete(e.pod, state, e.policy).code == ""
+	done := incomplete(e.pod, state, e.policy).code == ""
 	records := maps.Clone(had)
 	if records == nil {
 		records = map[string]planned{}
