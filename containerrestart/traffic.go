@@ -21,7 +21,7 @@ func (s *supervisor) takeOut() {
 		conditionOf(r, appsv1beta1.ContainerRecreateRequestPreRecreateGrace) != nil {
 		return
 	}
-	hold, err := lifecycle.Hold(s.Pod, kruise.ContainerRecreateRequestUserAgent, key(r), s.Now)
+	hold, err := lifecycle.Gate{}.Hold(s.Pod, kruise.ContainerRecreateRequestUserAgent, key(r), s.Now)
 	switch {
 	case err != nil:
 		s.note(NoteUnreadable, "the pod stays ready: "+err.Error())
@@ -45,7 +45,7 @@ func (s *supervisor) putBack() {
 	if s.Pod == nil || s.Pod.DeletionTimestamp != nil {
 		return
 	}
-	release, err := lifecycle.Release(s.Pod, kruise.ContainerRecreateRequestUserAgent, key(s.Request), s.Now)
+	release, err := lifecycle.Gate{}.Release(s.Pod, kruise.ContainerRecreateRequestUserAgent, key(s.Request), s.Now)
 	if err != nil {
 		s.note(NoteUnreadable, "the pod may stay not ready: "+err.Error())
 	}

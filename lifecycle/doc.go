@@ -37,8 +37,8 @@
 //
 //   - Ready, for a writer on a cluster with kubelets. It returns a condition only for a pod that stops being ready:
 //     traffic must end before the writer goes on, so the write that closes the gate also sets Ready to False. The
-//     kubelet sets Ready to True: a writer could contradict a probe that has failed since. Hold and Move.Next write
-//     what Ready returns.
+//     kubelet sets Ready to True: a writer could contradict a probe that has failed since. Gate.Hold and Move.Next
+//     write what Ready returns.
 //   - Readiness, where no kubelet runs: virtual nodes, simulations, tests. It returns a condition in both directions,
 //     and nil for a pod whose Ready keeps its status.
 //

@@ -51,7 +51,7 @@ func ExampleMove_Next() {
 	// <nil>
 }
 
-func ExampleHold() {
+func ExampleGate_Hold() {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{UID: "7"},
 		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{
@@ -61,7 +61,7 @@ func ExampleHold() {
 			Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionTrue,
 		}}},
 	}
-	w, err := lifecycle.Hold(pod, "my-operator", "backup", time.Unix(0, 0))
+	w, err := lifecycle.Gate{}.Hold(pod, "my-operator", "backup", time.Unix(0, 0))
 	fmt.Println(w.Verb, w.Subresource, err)
 	for _, op := range w.Body.(write.Ops)[:4] {
 		fmt.Println(op.Op, op.Path)
@@ -74,7 +74,7 @@ func ExampleHold() {
 	// test /status/conditions/0/type
 }
 
-func ExampleRelease() {
+func ExampleGate_Release() {
 	pod := &corev1.Pod{
 		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
@@ -83,9 +83,9 @@ func ExampleRelease() {
 			Message: `[{"userAgent":"my-operator","key":"backup"}]`,
 		}}},
 	}
-	w, err := lifecycle.Release(pod, "my-operator", "backup", time.Unix(0, 0))
+	w, err := lifecycle.Gate{}.Release(pod, "my-operator", "backup", time.Unix(0, 0))
 	fmt.Println(w.Subresource, err)
-	w, err = lifecycle.Release(pod, "my-operator", "restore", time.Unix(0, 0))
+	w, err = lifecycle.Gate{}.Release(pod, "my-operator", "restore", time.Unix(0, 0))
 	fmt.Println(w == nil, err)
 	// Output:
 	// status <nil>
@@ -127,13 +127,13 @@ func ExampleHasGate() {
 	// Output: true false
 }
 
-func ExampleIsHeld() {
+func ExampleGate_IsHeld() {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
 		Type:    kruise.KruisePodReadyConditionType,
 		Status:  corev1.ConditionFalse,
 		Message: `[{"userAgent":"my-operator","key":"backup"}]`,
 	}}}}
-	fmt.Println(lifecycle.IsHeld(pod, "my-operator", "backup"), lifecycle.IsHeld(pod, "my-operator", "restore"))
+	fmt.Println(lifecycle.Gate{}.IsHeld(pod, "my-operator", "backup"), lifecycle.Gate{}.IsHeld(pod, "my-operator", "restore"))
 	// Output: true false
 }
 

@@ -290,7 +290,7 @@ func TestSettleLetsGo(t *testing.T) {
 			pod := &corev1.Pod{}
 			pod.Labels = map[string]string{kruise.LifecycleStateKey: string(state)}
 			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
-			hold, err := lifecycle.Hold(pod, kruise.LifecycleUserAgent, key, time.Time{})
+			hold, err := lifecycle.Gate{}.Hold(pod, kruise.LifecycleUserAgent, key, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -89,16 +89,6 @@ func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *core
 	return nil
 }
 
-// Hold is Gate.Hold of the gate KruisePodReady.
-func Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
-	return Gate{}.Hold(pod, userAgent, key, now)
-}
-
-// Release is Gate.Release of the gate KruisePodReady.
-func Release(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
-	return Gate{}.Release(pod, userAgent, key, now)
-}
-
 // TestCondition returns the tests that a condition of the pod still has its status and message; none where the pod
 // lacks the condition. Use it together with SetConditions, which tests the rest.
 func TestCondition(pod *corev1.Pod, t corev1.PodConditionType) []write.Op {
@@ -183,9 +173,6 @@ func (g Gate) IsHeld(pod *corev1.Pod, userAgent, key string) bool {
 	entries, err := g.entriesOf(pod)
 	return err == nil && slices.Contains(entries, kruise.NotReadyEntry{UserAgent: userAgent, Key: key})
 }
-
-// IsHeld is Gate.IsHeld of the gate KruisePodReady.
-func IsHeld(pod *corev1.Pod, userAgent, key string) bool { return Gate{}.IsHeld(pod, userAgent, key) }
 
 func (g Gate) condition() corev1.PodConditionType {
 	return cmp.Or(g.Type, kruise.KruisePodReadyConditionType)

@@ -66,7 +66,7 @@ func TestHold(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w, err := lifecycle.Hold(c.pod, "a", "k", now)
+			w, err := lifecycle.Gate{}.Hold(c.pod, "a", "k", now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,13 +95,13 @@ func changed(before, after *corev1.Pod) []corev1.PodCondition {
 
 func TestForeignMessage(t *testing.T) {
 	p := podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", "not ours"))
-	if _, err := lifecycle.Hold(p, "a", "k", now); err == nil || !strings.Contains(err.Error(), "KruisePodReady") {
+	if _, err := (lifecycle.Gate{}).Hold(p, "a", "k", now); err == nil || !strings.Contains(err.Error(), "KruisePodReady") {
 		t.Errorf("Hold wrote over a message that it cannot read: %v", err)
 	}
-	if _, err := lifecycle.Release(p, "a", "k", now); err == nil {
+	if _, err := (lifecycle.Gate{}).Release(p, "a", "k", now); err == nil {
 		t.Error("Release wrote over a message that it cannot read")
 	}
-	if lifecycle.IsHeld(p, "a", "k") {
+	if (lifecycle.Gate{}).IsHeld(p, "a", "k") {
 		t.Error("an unreadable message holds no entry")
 	}
 }
@@ -145,17 +145,17 @@ func FuzzEntries(f *testing.F) {
 	f.Add(`null`, "", "")
 	f.Fuzz(func(t *testing.T, message, agent, key string) {
 		p := podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", message))
-		hold, err := lifecycle.Hold(p, agent, key, now)
+		hold, err := lifecycle.Gate{}.Hold(p, agent, key, now)
 		if err != nil || !utf8.ValidString(message) {
 			return
 		}
 		p = sent(t, p, hold)
-		release, err := lifecycle.Release(p, agent, key, now)
+		release, err := lifecycle.Gate{}.Release(p, agent, key, now)
 		if err != nil {
 			t.Fatalf("what Hold wrote, Release cannot read: %v", err)
 		}
 		p = sent(t, p, release)
-		if lifecycle.IsHeld(p, agent, key) {
+		if (lifecycle.Gate{}).IsHeld(p, agent, key) {
 			t.Error("the entry stays after its release")
 		}
 	})

@@ -88,9 +88,9 @@ func TestEntriesWithOldReads(t *testing.T) {
 		for range 40 {
 			pod := history[max(0, len(history)-1-random.IntN(3))]
 			agent := agents[random.IntN(len(agents))]
-			do, wanted := lifecycle.Hold, true
+			do, wanted := lifecycle.Gate{}.Hold, true
 			if random.IntN(2) == 0 {
-				do, wanted = lifecycle.Release, false
+				do, wanted = lifecycle.Gate{}.Release, false
 			}
 			w, err := do(pod, agent, "k", now)
 			if err != nil {
@@ -106,7 +106,7 @@ func TestEntriesWithOldReads(t *testing.T) {
 		}
 		last := history[len(history)-1]
 		for _, agent := range agents {
-			if got := lifecycle.IsHeld(last, agent, "k"); got != want[agent] {
+			if got := (lifecycle.Gate{}).IsHeld(last, agent, "k"); got != want[agent] {
 				t.Fatalf("seed %d: %s held: %v, want %v: %v", seed, agent, got, want[agent], last.Status.Conditions)
 			}
 		}
