@@ -139,13 +139,7 @@ func (b Bytes) Data() ([]byte, error) { return b, nil }
 type Fields map[string]any
 
 // Data encodes the fields.
-func (f Fields) Data() ([]byte, error) {
-	data, err := json.Marshal(f)
-	if err != nil {
-		return nil, fmt.Errorf("encode patch: %w", err)
-	}
-	return data, nil
-}
+func (f Fields) Data() ([]byte, error) { return encode(f) }
 
 // Data returns the body of the patch. It is nil for other verbs.
 func (w *Write) Data() ([]byte, error) {
@@ -209,8 +203,10 @@ func Pointer(keys ...string) string {
 }
 
 // Encode returns the bytes of a JSON patch.
-func Encode(ops []Op) ([]byte, error) {
-	data, err := json.Marshal(ops)
+func Encode(ops []Op) ([]byte, error) { return encode(ops) }
+
+func encode(patch any) ([]byte, error) {
+	data, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("encode patch: %w", err)
 	}
@@ -263,11 +259,11 @@ func SetFinalizers(o metav1.Object, finalizers []string) []Op {
 	if slices.Equal(have, finalizers) {
 		return nil
 	}
-	before := Test(path, have)
-	if len(have) == 0 {
-		before = Test(path, nil)
+	var before any // absent where it is empty
+	if len(have) > 0 {
+		before = have
 	}
-	return []Op{before, Add(path, finalizers)}
+	return []Op{Test(path, before), Add(path, finalizers)}
 }
 
 func testKey(field string, have map[string]string, key string) Op {
