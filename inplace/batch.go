@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/write"
@@ -101,12 +102,7 @@ func share(a, b metav1.ObjectMeta) bool {
 }
 
 func overlaps(a, b map[string]string) bool {
-	for key := range a {
-		if _, ok := b[key]; ok {
-			return true
-		}
-	}
-	return false
+	return sets.KeySet(a).Intersection(sets.KeySet(b)).Len() > 0
 }
 
 // only are the entries of some keys.
@@ -120,25 +116,26 @@ func only[V any](m map[string]V, keys []string) map[string]V {
 	return some
 }
 
-// resize writes the resources of the next batch; false where the pod has them. They come before the rest: what the API
-// server rejects has then changed nothing, and nothing is forgotten when the other write fails.
-func (l look) resize(c *Change) (Action, bool) {
-	if len(c.Resources) == 0 {
-		return Action{}, false
-	}
-	batch, _ := split(l.pod, c.due(l.pod), l.policy.Keys)
+// writeBatch writes the next batch of a change: its resources, and where the pod has them what rest writes. Resources
+// come before the rest: what the API server rejects has then changed nothing, and nothing is forgotten when the other
+// write fails.
+func (l look) writeBatch(c *Change, rest body) Action {
+	c = c.due(l.pod)
+	batch, _ := split(l.pod, c, l.policy.Keys)
 	var ops []write.Op
 	for _, name := range batch {
 		ops = append(ops, resizeOps(l.pod, name, c.Resources[name])...)
 	}
 	if len(ops) == 0 {
-		return Action{}, false
+		action := l.patch(StepChange, rest)
+		action.Restarts = l.inBatch(c, batch).Restarts(l.pod)
+		return action
 	}
 	resized := &Change{Resources: only(c.Resources, batch)}
 	return Action{
 		Verdict: Write, Step: StepResize, Restarts: resized.Restarts(l.pod),
 		Write: l.write(write.Resize, func() ([]write.Op, error) { return append(l.unchanged(), ops...), nil }),
-	}, true
+	}
 }
 
 // resizeOps write those amounts of cpu and memory that differ.

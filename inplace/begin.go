@@ -148,9 +148,6 @@ func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Act
 	if u.GraceSeconds > 0 && (l.policy.Unready == UnreadyAlways || c.restartsAny(l.pod)) {
 		return l.patch(StepGrace, func() ([]write.Op, error) { return l.park(u, state, c) })
 	}
-	if action, ok := l.resize(c); ok {
-		return action
-	}
 	settled := c.isMetadata() && !hasMore(state) && incomplete(l.pod, state, l.policy).code == ""
 	if settled && c.Empty() {
 		return l.patch(StepRelabel, func() ([]write.Op, error) {
@@ -159,13 +156,11 @@ func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Act
 			return e.encode(), nil
 		})
 	}
-	action := l.patch(StepChange, func() ([]write.Op, error) {
+	return l.writeBatch(c, func() ([]write.Op, error) {
 		e := l.edit()
 		e.update, e.settled = u, settled
 		return e.apply(l.fresh(u, state, c), c)
 	})
-	action.Restarts = l.restartsOf(c)
-	return action
 }
 
 // look is one pod at one time under one set of policy.

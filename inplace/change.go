@@ -150,13 +150,6 @@ func (c *Change) Restarts(pod *corev1.Pod) []string {
 	return slices.Compact(names)
 }
 
-// restartsOf returns the containers that the next batch of a change restarts.
-func (l look) restartsOf(c *Change) []string {
-	c = c.due(l.pod)
-	batch, _ := split(l.pod, c, l.policy.Keys)
-	return l.inBatch(c, batch).Restarts(l.pod)
-}
-
 // inBatch returns what one write of a pod itself changes in the containers of a batch. Resources are written before.
 func (l look) inBatch(c *Change, batch []string) *Change {
 	part := &Change{Images: only(c.Images, batch)}

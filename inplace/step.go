@@ -99,12 +99,7 @@ func (l look) nextBatch(s *kruise.InPlaceUpdateState) (Action, error) {
 }
 
 func (l look) applyNext(s *kruise.InPlaceUpdateState, c *Change) Action {
-	if action, ok := l.resize(c); ok {
-		return action
-	}
-	action := l.patch(StepChange, func() ([]write.Op, error) { return l.edit().apply(s.DeepCopy(), c) })
-	action.Restarts = l.restartsOf(c)
-	return action
+	return l.writeBatch(c, func() ([]write.Op, error) { return l.edit().apply(s.DeepCopy(), c) })
 }
 
 // makeReady puts a pod whose update is complete back into traffic.
