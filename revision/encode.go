@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Encode returns the data of a ControllerRevision that holds t: a patch that replaces spec.template of the
@@ -57,14 +58,9 @@ func keepNullTimes(template map[string]any) {
 
 // under returns the value under keys; nil if there is none.
 func under(v any, keys ...string) any {
-	for _, key := range keys {
-		fields, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = fields[key]
-	}
-	return v
+	fields, _ := v.(map[string]any)
+	value, _, _ := unstructured.NestedFieldNoCopy(fields, keys...)
+	return value
 }
 
 // Decode returns the template in the data of a ControllerRevision that Encode returned.

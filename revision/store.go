@@ -43,20 +43,13 @@ type Wanted struct {
 // refers to it.
 type Storage struct {
 	wanted Wanted
-	stage  storageStage
-	// write makes the revision the newest; nil where it is.
+	// adopting means that the writes of Wanted.Adopt are under way.
+	adopting bool
+	// write makes the revision the newest; nil where it is, and once it is sent.
 	write  *write.Write
 	newest *appsv1.ControllerRevision
 	err    error
 }
-
-type storageStage int
-
-const (
-	storageBegins storageStage = iota
-	storageAdopts
-	storageWrites
-)
 
 // TakenError is the error of a revision whose name another revision has. Raise the collision count in the status of the
 // owner: the next pass resolves another name.
@@ -135,20 +128,17 @@ func lacks(have, want map[string]string) map[string]string {
 
 // Next returns the next writes: those that adopt, then the one that makes the revision the newest.
 func (s *Storage) Next() []*write.Write {
-	if s.stage == storageBegins && len(s.wanted.Adopt) > 0 {
-		s.stage = storageAdopts
-		return s.wanted.Adopt
+	writes := s.wanted.Adopt
+	s.adopting, s.wanted.Adopt = len(writes) > 0, nil
+	if !s.adopting && s.write != nil && s.err == nil {
+		writes, s.write = []*write.Write{s.write}, nil
 	}
-	if s.stage == storageWrites || s.write == nil || s.err != nil {
-		return nil
-	}
-	s.stage = storageWrites
-	return []*write.Write{s.write}
+	return writes
 }
 
 // Answer takes what was answered to a write. Where the name of the revision is taken, it returns the question by whom.
 func (s *Storage) Answer(_ time.Time, w *write.Write, answer write.Object, err error) []*write.Write {
-	if s.stage == storageAdopts {
+	if s.adopting {
 		if err != nil && !write.IsOutdated(err) {
 			s.err = cmp.Or(s.err, fmt.Errorf("adopt revision %s: %w", w.Object.GetName(), err))
 		}
