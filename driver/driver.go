@@ -190,8 +190,7 @@ func Alike[T any](items []T, do func(T) error) Results {
 func Each[T any](items []T, do func(T) error) Results {
 	return run(items, do, func(batch []error) bool {
 		return slices.ContainsFunc(batch, func(err error) bool {
-			var panicked *PanicError
-			return err != nil && !write.IsRefused(err) && !errors.As(err, &panicked)
+			return err != nil && !write.IsRefused(err) && !errors.As(err, new(*PanicError))
 		})
 	})
 }

@@ -49,16 +49,14 @@ func IsFinal(err error) bool {
 // are recognised, too.
 func IsOutdated(err error) bool {
 	var answer apierrors.APIStatus
-	if errors.As(err, &answer) && isDenial(answer) {
+	switch {
+	case errors.As(err, &answer) && isDenial(answer):
 		return false
-	}
-	if apierrors.IsConflict(err) {
+	case apierrors.IsConflict(err):
 		return true
-	}
-	if apierrors.IsNotFound(err) {
+	case apierrors.IsNotFound(err):
 		return !apierrors.IsUnexpectedServerError(err) // else the API server lacks the resource or the subresource
-	}
-	if answer == nil {
+	case answer == nil:
 		return isFailedPatch(err)
 	}
 	// An API server that rejects an object lists the causes and the kind. Where a test of the patch failed it lists

@@ -48,10 +48,7 @@ func Sender(c client.Client, live client.Reader) driver.Send {
 			return Send(ctx, c, w)
 		}
 		object := answer(w.Object)
-		if err := live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return nil, err
-		}
-		return object, nil
+		return answered(object, live.Get(ctx, client.ObjectKeyFromObject(object), object))
 	}
 }
 
@@ -79,17 +76,11 @@ func Send( //nolint:ireturn // of any type
 func create(ctx context.Context, c client.Client, w *write.Write) (write.Object, error) { //nolint:ireturn // as Send
 	object, options := copyOf(w.Object), &client.CreateOptions{FieldManager: w.FieldOwner}
 	if !revision.HasUnknownFields(object) {
-		if err := c.Create(ctx, object, options); err != nil {
-			return nil, err
-		}
-		return object, nil
+		return answered(object, c.Create(ctx, object, options))
 	}
 	gvk, err := c.GroupVersionKindFor(object)
-	if err != nil {
-		return nil, fmt.Errorf("send write: %w", err)
-	}
-	fields, err := revision.WithUnknownFields(object)
-	if err != nil {
+	fields, failed := revision.WithUnknownFields(object)
+	if err = errors.Join(err, failed); err != nil {
 		return nil, fmt.Errorf("send write: %w", err)
 	}
 	untyped := &unstructured.Unstructured{Object: fields}
@@ -122,6 +113,11 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 	default:
 		err = c.SubResource(w.Subresource).Patch(ctx, object, raw, &client.SubResourcePatchOptions{PatchOptions: options})
 	}
+	return answered(object, err)
+}
+
+// answered returns the object that an answer was decoded into, and none with an error.
+func answered(object write.Object, err error) (write.Object, error) { //nolint:ireturn // as Send
 	if err != nil {
 		return nil, err
 	}
