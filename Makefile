@@ -8,6 +8,9 @@ SHELL := bash
 .ONESHELL:
 MAKEFLAGS += --no-builtin-rules
 
+# Programs are static, and the tests are too: what one target compiles serves the others. The race detector needs cgo.
+export CGO_ENABLED ?= 0
+
 # Caches live outside the clone: a fresh clone starts warm, and `git clean` costs nothing.
 export KRUISEKIT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kruisekit
 
@@ -161,7 +164,7 @@ embed-check: ## Check what an operator takes in that imports one primitive
 	@go run ./hack/embed
 
 .PHONY: compat-newest
-compat-newest: ## Compile against the newest Kubernetes libraries (nightly also runs the unit tests)
+compat-newest: ## Compile with the libraries of the programs, the newest ones (nightly also runs the unit tests)
 	@hack/compat-newest $(TESTFLAGS)
 
 ##@ Test

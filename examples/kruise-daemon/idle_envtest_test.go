@@ -164,7 +164,8 @@ func works(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 
 // build builds it as hack/deploy does.
 func build(ctx context.Context, program string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", program, ".")
+	cmd := exec.CommandContext(ctx, "go", "build", "-modfile=../../programs.mod", "-tags=grpcnotrace", "-trimpath",
+		"-ldflags=-s -w", "-o", program, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)

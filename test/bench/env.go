@@ -68,8 +68,8 @@ func prepare(ctx context.Context, out string) (map[string]string, error) {
 	for _, name := range []string{"kruise-manager", "kruise-daemon"} {
 		programs[name] = filepath.Join(out, name)
 		// As hack/deploy builds it.
-		build := exec.CommandContext(ctx, "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w",
-			"-o", programs[name], "./examples/"+name)
+		build := exec.CommandContext(ctx, "go", "build", "-modfile=programs.mod", "-tags=grpcnotrace", "-trimpath",
+			"-ldflags=-s -w", "-o", programs[name], "./examples/"+name)
 		build.Dir, build.Env = store.Root(), append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build %s: %w\n%s", name, err, output)

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,7 +25,7 @@ import (
 // it, with two replicas of the manager: alone with the gates of the default and two more, where another
 // implementation has left CloneSets behind, and later with daemons and with every gate on.
 func TestDeployment(t *testing.T) {
-	programs := build(t, "kruise-manager", "kruise-daemon", "embed")
+	programs := build(t)
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	waitForRemoval(t, c)
 	left := leaveBehind(t, c)
@@ -100,21 +101,25 @@ type programs struct {
 	failed error
 }
 
-// build compiles programs, while the cluster of the test starts.
-func build(t *testing.T, names ...string) *programs {
+// build compiles manager and daemon as releases are, and an operator as one on the floor of go.mod is, while the cluster
+// of the test starts.
+func build(t *testing.T) *programs {
 	t.Helper()
 	p := &programs{dir: t.TempDir(), built: make(chan struct{})}
-	arguments := []string{"build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", p.dir}
-	for _, name := range names {
-		arguments = append(arguments, "../../examples/"+name)
+	compile := func(arguments ...string) error {
+		arguments = append([]string{"build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", p.dir}, arguments...)
+		command := exec.CommandContext(t.Context(), "go", arguments...)
+		command.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("go %s: %w\n%s", strings.Join(arguments, " "), err, out)
+		}
+		return nil
 	}
-	command := exec.CommandContext(t.Context(), "go", arguments...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	go func() {
 		defer close(p.built)
-		if out, err := command.CombinedOutput(); err != nil {
-			p.failed = fmt.Errorf("go %s: %w\n%s", strings.Join(arguments, " "), err, out)
-		}
+		p.failed = errors.Join(
+			compile("-modfile=../../programs.mod", "../../examples/kruise-manager", "../../examples/kruise-daemon"),
+			compile("../../examples/embed"))
 	}()
 	t.Cleanup(func() { <-p.built })
 	return p

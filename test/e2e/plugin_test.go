@@ -51,7 +51,7 @@ func newPlugin(t *testing.T) *plugin {
 	if _, err := os.Stat(*pluginBinary); err != nil {
 		t.Fatal(err)
 	}
-	programs := build(t, "kruise-manager", "kruise-daemon")
+	programs := build(t)
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	waitForRemoval(t, c)
 	manager, daemon := programs.push(t, c, "kruise-manager"), programs.push(t, c, "kruise-daemon")

@@ -96,7 +96,7 @@ func newSoak(t *testing.T) *soak {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d", seed)
-	programs := build(t, "kruise-manager", "kruise-daemon")
+	programs := build(t)
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	waitForRemoval(t, c)
 	manager, daemon := programs.push(t, c, "kruise-manager"), programs.push(t, c, "kruise-daemon")

@@ -112,7 +112,7 @@ func (o options) build(ctx context.Context, program, user string, created v1.Tim
 		build.WithConfig(map[string]build.Config{of: {
 			ID: program, Dir: o.root, Main: "./examples/" + program,
 			// Without grpcnotrace, grpc brings templates along, and the linker can leave nothing out.
-			Flags:   build.FlagArray{"-tags=grpcnotrace"},
+			Flags:   build.FlagArray{"-modfile=programs.mod", "-tags=grpcnotrace"},
 			Ldflags: build.StringArray{"-s", "-w", "-X=main.version=" + o.version},
 			// What the caller has set must not change the digest. Version control is left out: -X says the version.
 			Env: []string{"CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0"},

@@ -48,7 +48,7 @@ func TestPods(t *testing.T) {
 		"autoscale": {
 			objects: web, args: "autoscale cloneset/web --max=5", out: "horizontalpodautoscaler.autoscaling/web autoscaled",
 			writes: []string{`POST horizontalpodautoscalers {"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v2",` +
-				`"metadata":{"name":"web"},"spec":{"scaleTargetRef":{"kind":"CloneSet","name":"web",` +
+				`"metadata":{"name":"web","namespace":"default"},"spec":{"scaleTargetRef":{"kind":"CloneSet","name":"web",` +
 				`"apiVersion":"apps.kruise.io/VERSION"},"maxReplicas":5},"status":{"desiredReplicas":0,"currentMetrics":null}}`},
 		},
 	})

@@ -23,14 +23,14 @@ import (
 
 // New returns the command rollout with all of its subcommands.
 func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	cmd := rollout.NewCmdRollout(f, streams)
+	cmd := rollout.NewCmdRollout("kubectl", f, streams)
 	cmd.ResetCommands()
 	cmd.Long = "Manage the rollout of one or many resources: Deployments, StatefulSets and DaemonSets of apps, and " +
 		"CloneSets, StatefulSets, DaemonSets, UnitedDeployments, SidecarSets and BroadcastJobs of apps.kruise.io."
 	extend := func(sub *cobra.Command, run target.Run, takes func(*unstructured.Unstructured) bool) *cobra.Command {
 		return target.Extend(f, streams, sub, target.Extension{Run: run, Takes: takes})
 	}
-	undo := rollout.NewCmdRolloutUndo(f, streams)
+	undo := rollout.NewCmdRolloutUndo("kubectl", f, streams)
 	undo.Flags().Bool("fast", false, "Go back to the step without traffic that has most replicas (Rollouts only)")
 	status := rollout.NewCmdRolloutStatus(f, streams)
 	status.Flags().BoolP("detail", "d", false, "List the updated pods, those that are ready and those that are not")

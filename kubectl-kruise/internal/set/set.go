@@ -8,15 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/cmd/set"
 	"k8s.io/kubectl/pkg/cmd/set/env"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-	generate "k8s.io/kubectl/pkg/generate/versioned"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
@@ -71,12 +72,32 @@ func setImage(c target.Command, objects []target.Object, pairs []string) error {
 	})
 }
 
+// parseResources reads a list such as cpu=200m,memory=512Mi.
+func parseResources(text string) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	for assignment := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(assignment, "=")
+		switch quantity, err := resource.ParseQuantity(value); {
+		case text == "":
+		case !ok || err != nil:
+			return nil, fmt.Errorf("resource %q must be <resource>=<value> with a quantity such as 200m", assignment)
+		default:
+			list[corev1.ResourceName(name)] = quantity
+		}
+	}
+	return list, nil
+}
+
 func setResources(c target.Command, objects []target.Object, _ []string) error {
-	requirements, err := generate.HandleResourceRequirementsV1(
-		map[string]string{"limits": c.Text("limits"), "requests": c.Text("requests")})
+	limits, err := parseResources(c.Text("limits"))
 	if err != nil {
 		return err
 	}
+	requests, err := parseResources(c.Text("requests"))
+	if err != nil {
+		return err
+	}
+	requirements := corev1.ResourceRequirements{Limits: limits, Requests: requests}
 	if len(requirements.Limits)+len(requirements.Requests) == 0 {
 		return errors.New("you must specify an update to requests or limits (in the form of --requests/--limits)")
 	}
