@@ -133,7 +133,8 @@ func ExampleGate_IsHeld() {
 		Status:  corev1.ConditionFalse,
 		Message: `[{"userAgent":"my-operator","key":"backup"}]`,
 	}}}}
-	fmt.Println(lifecycle.Gate{}.IsHeld(pod, "my-operator", "backup"), lifecycle.Gate{}.IsHeld(pod, "my-operator", "restore"))
+	gate := lifecycle.Gate{}
+	fmt.Println(gate.IsHeld(pod, "my-operator", "backup"), gate.IsHeld(pod, "my-operator", "restore"))
 	// Output: true false
 }
 

@@ -95,7 +95,8 @@ func changed(before, after *corev1.Pod) []corev1.PodCondition {
 
 func TestForeignMessage(t *testing.T) {
 	p := podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", "not ours"))
-	if _, err := (lifecycle.Gate{}).Hold(p, "a", "k", now); err == nil || !strings.Contains(err.Error(), "KruisePodReady") {
+	_, err := lifecycle.Gate{}.Hold(p, "a", "k", now)
+	if err == nil || !strings.Contains(err.Error(), "KruisePodReady") {
 		t.Errorf("Hold wrote over a message that it cannot read: %v", err)
 	}
 	if _, err := (lifecycle.Gate{}).Release(p, "a", "k", now); err == nil {

@@ -15,11 +15,10 @@ func IsRefused(err error) bool {
 	if !errors.As(err, &answer) {
 		return isFailedPatch(err)
 	}
-	if isTooLarge(answer) {
+	switch code := answer.Status().Code; {
+	case isTooLarge(answer):
 		return true
-	}
-	switch code := answer.Status().Code; code {
-	case 401, 408, 429: // unauthorized, a timeout of the request, too many requests
+	case code == 401, code == 408, code == 429: // unauthorized, a timeout of the request, too many requests
 		return false
 	default:
 		return code >= 400 && code < 500

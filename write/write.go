@@ -237,7 +237,9 @@ func TestUID(o metav1.Object) []Op {
 func TestLabel(o metav1.Object, key string) Op { return testKey("labels", o.GetLabels(), key) }
 
 // TestAnnotation returns the test that an annotation has the value, or is absent, as in this object.
-func TestAnnotation(o metav1.Object, key string) Op { return testKey("annotations", o.GetAnnotations(), key) }
+func TestAnnotation(o metav1.Object, key string) Op {
+	return testKey("annotations", o.GetAnnotations(), key)
+}
 
 // SetLabels returns the operations that set labels of this object, and remove those with nil. Labels that have their
 // value already cost no operation.
