@@ -155,8 +155,9 @@ type Gate struct {
 // Hold returns the write of the pod's status after which an entry keeps the pod not ready: the gate's condition, and
 // Ready where it follows at once. It returns nil where the pod has the entry already, or lacks the gate.
 //
-// The write tests the UID and the entries that it replaces, so that no entry of another writer is lost and no released
-// entry comes back. Where a test fails (see write.IsOutdated), read the pod and call Hold again.
+// The write is a JSON patch, and its Body a write.Ops. It tests the UID and the entries that it replaces, so that no
+// entry of another writer is lost and no released entry comes back. Where a test fails (see write.IsOutdated), read the
+// pod and call Hold again.
 func (g Gate) Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
 	return g.set(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, true, now)
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake" //nolint:depguard // what authors of operators test with
 
@@ -18,6 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // A reconciler writes with a client that records, and its next pass sees the pod before the cache does.
@@ -72,4 +75,37 @@ func ExampleWorkloads() {
 	// Output:
 	// 0 observed, 3 created, <nil>
 	// 3 observed, 0 created, <nil>
+}
+
+// The name of a revision is taken by another owner. An operator that has no collision count in its status counts up
+// until a name is free.
+func ExampleSender_nameTaken() {
+	ctx := context.Background()
+	data, err := revision.Encode(&corev1.PodTemplateSpec{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	wanted := revision.Input{Owner: "web", Data: data}
+	other := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: revision.Resolve(wanted).Name,
+		OwnerReferences: []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}},
+	}}
+	c := fake.NewFakeClient(other)
+	for {
+		store, err := revision.Store(revision.Wanted{
+			Resolution: revision.Resolve(wanted), Namespace: "shop",
+			Owner: metav1.OwnerReference{APIVersion: "v1", Kind: "Site", Name: "web", UID: "1", Controller: ptr.To(true)},
+		})
+		if err == nil {
+			err = driver.Run(ctx, store, driver.Options[*write.Write]{Send: runtimeclient.Sender(c, c)})
+		}
+		if errors.As(err, new(*revision.TakenError)) {
+			wanted.Collisions = ptr.To(ptr.Deref(wanted.Collisions, 0) + 1)
+			continue
+		}
+		fmt.Println(store.Newest().Name != other.Name, *wanted.Collisions, err)
+		return
+	}
+	// Output: true 1 <nil>
 }
