@@ -41,13 +41,19 @@ type fleet struct {
 	passing                             bool
 	live                                map[string]client.Object
 	created                             int
+	// traffic takes objects out of traffic for an update, which a hook allows.
+	traffic  bool
+	strategy workload.Strategy
 }
 
 const childRevision = "example.com/revision"
 
 func newFleet(t *testing.T, slots bool) *fleet {
 	t.Helper()
-	f := &fleet{T: t, image: "web:1", replicas: 3, maxUnavailable: 1, slots: slots, live: map[string]client.Object{}}
+	f := &fleet{
+		T: t, image: "web:1", replicas: 3, maxUnavailable: 1, slots: slots, live: map[string]client.Object{},
+		strategy: workload.InPlaceIfPossible,
+	}
 	f.Model = objects.NewModel(t, &appsv1.StatefulSetList{}, func(*runtime.Scheme) error { return nil })
 	f.client = f.Server
 	f.Server.OnChange(f.changed)
@@ -75,11 +81,19 @@ func imageOf(o write.Object) string {
 func serves(o client.Object) bool {
 	set, _ := o.(*appsv1.StatefulSet)
 	return set != nil && set.DeletionTimestamp == nil && set.Status.ReadyReplicas == 1 &&
-		set.Status.UpdateRevision == imageOf(set)
+		set.Status.UpdateRevision == imageOf(set) && len(set.Status.Conditions) == 0
 }
 
 func observeChild(o write.Object) workload.Child {
-	return workload.Child{Revision: o.GetLabels()[childRevision], Ready: serves(o)}
+	set, _ := o.(*appsv1.StatefulSet)
+	child := workload.Child{Revision: o.GetLabels()[childRevision], Ready: serves(o), Updated: isUpdated(set)}
+	if len(set.Status.Conditions) > 0 {
+		child.HeldSince = set.Status.Conditions[0].LastTransitionTime.Time
+	}
+	if isBroken(set) {
+		child.Failed = "its pods crash"
+	}
+	return child
 }
 
 // patchChild changes the image of a child. An image without a colon is one that no running child takes.
@@ -103,7 +117,7 @@ func (f *fleet) build(creations []workload.Creation) (all [][]write.Object, _ er
 			name = fmt.Sprintf("web-r%d", f.created)
 		}
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, Labels: map[string]string{childRevision: c.Revision},
+			Namespace: "shop", Name: name, Labels: map[string]string{childRevision: c.Revision, drained: "no"},
 		}}
 		image := f.image
 		if c.Revision != revisionOf(f.image) {
@@ -130,9 +144,12 @@ func (f *fleet) reconcile() {
 	}
 	in := workload.Input{
 		Scale:  scale.Input{Now: f.Now(), Limits: scale.Limits{MaxUnavailable: f.maxUnavailable, Partition: f.partition}},
-		Update: rev(f.image), Current: rev(f.current), Strategy: workload.InPlaceIfPossible, Build: f.build,
+		Update: rev(f.image), Current: rev(f.current), Strategy: f.strategy, Build: f.build,
 		Repeats:  f.repeats,
 		Children: &workload.Children{Observe: observeChild, Patch: patchChild},
+	}
+	if f.traffic {
+		in.Children.Hold, in.GraceSeconds, in.Scale.Hooks = f.holdChild, 3, hooksOfChildren()
 	}
 	if in.Scale.Limits.Replicas = f.replicas; f.slots {
 		in.Scale.Slots = []string{}
@@ -173,6 +190,7 @@ func (f *fleet) changed(before, after client.Object) {
 	if !f.passing {
 		return
 	}
+	f.checkTraffic(before, after)
 	up, all := int32(0), int32(0)
 	for _, child := range f.live {
 		if serves(child) {
@@ -194,7 +212,7 @@ func (f *fleet) changed(before, after client.Object) {
 func (f *fleet) controlChild(r *rand.Rand) {
 	for _, o := range f.children() {
 		set, _ := o.(*appsv1.StatefulSet)
-		if set == nil || serves(set) || r != nil && r.IntN(3) == 0 {
+		if set == nil || isUpdated(set) || isBroken(set) || r != nil && r.IntN(3) == 0 {
 			continue
 		}
 		before := set.DeepCopy()

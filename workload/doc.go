@@ -75,12 +75,12 @@
 //	in.Instances = workload.Groups(pods, "example.com/group", "example.com/member") // labels of pods
 //
 // The revisions of groups come from revision.EncodeRoles. Input.Group is how the pods of a group go together: the order
-// of roles, the bounds of roles and of the group, which pods leave traffic, what a blocked change recreates, the order
-// of creation and deletion, restarts. Its zero value suits a leader and its workers. All pods leave traffic, the leader
-// changes first, the others follow once it is done, and all come back together. A change that is not possible in place
-// recreates the group.
+// of roles, their bounds, which pods leave traffic, what a blocked change recreates, restarts. Its zero value suits a
+// leader and its workers. All pods leave traffic, the leader changes first, the others follow once it is done, and all
+// come back together. A change that is not possible in place recreates the group.
 //
-// Input.Children has instances be objects whose controller is another one, or the same engine one level down.
+// Input.Children has instances be objects whose controller is another one, or the same engine one level down. An update
+// of an object goes as that of a pod: hooks, out of traffic, a grace period, the change, and back.
 //
 // # Pods that another controller creates
 //

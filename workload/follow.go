@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -93,13 +94,18 @@ func (p *Pass) add(writes []*Write, i *instance, m *member, w *Write) []*Write {
 
 // move returns the next write of a move; nil when it is done.
 func (p *Pass) move(i *instance, m *member, move lifecycle.Move) *Write {
-	w, err := move.Next(m.pod, p.now)
+	pod := m.pod
+	if m.child != nil { // with all of its metadata, upon which the write is decided
+		pod = &corev1.Pod{ObjectMeta: meta.AsPartialObjectMetadata(m.child).ObjectMeta}
+	}
+	w, err := move.Next(pod, p.now)
 	if err != nil {
 		return p.refuse(i, m, err)
 	}
 	if w == nil {
 		return nil
 	}
+	w.Object = m.object()
 	return &Write{Write: *w, Action: ActionMove}
 }
 
@@ -142,7 +148,7 @@ func (p *Pass) beforeDelete(m *member) *Write {
 // proceed continues an update that has begun, then moves the state, then adds missing labels.
 func (p *Pass) proceed(i *instance, m *member) *Write {
 	if m.child != nil {
-		return nil // its controller continues it
+		return p.proceedChild(i, m)
 	}
 	action, err := inplace.Next(inplace.Update{Pod: m.pod}, p.in.Policy, p.now)
 	if err != nil {
@@ -200,23 +206,19 @@ func (p *Pass) label(m *member) *Write {
 // settle returns the move that follows from what a pod has become. A pod that is new and updated already is settled
 // when the update is complete.
 func (p *Pass) settle(i *instance, m *member) lifecycle.Move {
-	if p.in.Policy.Keys.StateOf(m.pod) == kruise.LifecycleStatePreparingNormal {
-		if completed, _ := inplace.Completed(m.pod, p.in.Policy); !completed {
-			return lifecycle.Move{}
-		}
+	if p.in.Policy.Keys.StateOf(m.pod) == kruise.LifecycleStatePreparingNormal && !p.isComplete(i, m) {
+		return lifecycle.Move{}
 	}
 	return lifecycle.Settle(p.situation(i, m))
 }
 
 // situation is a pod as its hooks see it.
 func (p *Pass) situation(i *instance, m *member) lifecycle.Situation {
-	state, completed := p.in.Policy.Keys.StateOf(m.pod), true
-	if state == kruise.LifecycleStateUpdating {
-		completed, _ = inplace.Completed(m.pod, p.in.Policy)
-	}
+	state := p.in.Policy.Keys.StateOf(m.pod)
 	return lifecycle.Situation{
-		Pod: m.pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys, NeedsNode: p.in.NeedsNode, Completed: completed,
-		AtTarget: state == kruise.LifecycleStatePreparingUpdate && !p.mayMove(i, m),
+		Pod: m.pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys, NeedsNode: p.in.NeedsNode,
+		Completed: state != kruise.LifecycleStateUpdating || p.isComplete(i, m),
+		AtTarget:  state == kruise.LifecycleStatePreparingUpdate && !p.mayMove(i, m),
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -237,7 +239,7 @@ func (in *Input) childRules() []rule {
 		{"Members", "must be empty with Children", len(in.Members) > 0},
 		{"Build", "must be set with Children", in.Build == nil},
 		{"Evict", "must be false with Children", in.Evict},
-		{"Scale.Hooks", "must be nil with Children", in.Scale.Hooks != nil},
+		{"Scale.Hooks", "must not mark pods not ready with Children", in.marksNotReady()},
 		{"Children", "must have Observe and Patch", c.Observe == nil || c.Patch == nil},
 	}
 }
@@ -265,6 +267,13 @@ func (in *Input) restartRules() []rule {
 		{"Group.Restart.Policy", "must not be RestartPod with IgnoreMarks", r.Policy == RestartPod && !marks},
 		{"Group.Restart.Failed", "must be nil with a preDelete hook", r.Failed != nil && in.isHeld()},
 	}
+}
+
+// marksNotReady reports whether a hook closes the readiness gate of pods.
+func (in *Input) marksNotReady() bool {
+	hooks := ptr.Deref(in.Scale.Hooks, kruise.Lifecycle{})
+	marks := func(hook *kruise.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
+	return marks(hooks.PreDelete) || marks(hooks.InPlaceUpdate)
 }
 
 // isHeld reports whether a hook holds pods before their deletion.
