@@ -61,6 +61,8 @@ type WorkloadsOptions struct {
 	Claims bool
 	// Recorder emits an event about a workload that is blocked, once until something else blocks it; nil for none.
 	Recorder driver.EventRecorder
+	// Ledgers record the answers about objects that the reconciler lists itself, as those of Input.Children.
+	Ledgers []driver.Recorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 }
@@ -124,7 +126,7 @@ func (w *Workloads) Run(ctx context.Context, owner client.Object, in workload.In
 	}
 	err = driver.Run(ctx, pass, driver.Options[*workload.Write]{
 		Send: Sender(w.Client, w.live), Owner: key, Now: w.options.Now,
-		Ledgers: []driver.Recorder{w.pods, w.claims, w.revisions},
+		Ledgers: append([]driver.Recorder{w.pods, w.claims, w.revisions}, w.options.Ledgers...),
 	})
 	w.remember(owner, func(k *known) { k.repeats = pass.Repeats() })
 	w.emit(owner, pass.Notes())
