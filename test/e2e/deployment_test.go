@@ -101,8 +101,8 @@ type programs struct {
 	failed error
 }
 
-// build compiles manager and daemon as releases are, and an operator as one on the floor of go.mod is, while the cluster
-// of the test starts.
+// build compiles manager and daemon as releases are, and an operator as one on the floor of go.mod is, while the
+// cluster of the test starts.
 func build(t *testing.T) *programs {
 	t.Helper()
 	p := &programs{dir: t.TempDir(), built: make(chan struct{})}
