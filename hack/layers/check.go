@@ -136,8 +136,8 @@ func checkModule(m goMod) []string {
 		findings = append(findings, fmt.Sprintf("go.mod: asks for go %s, the floor is %s", m.Go, goFloor))
 	}
 	for _, r := range m.Require {
-		if want, ok := floor()[r.Path]; ok && r.Version != want {
-			findings = append(findings, fmt.Sprintf("go.mod: requires %s %s, the floor is %s", r.Path, r.Version, want))
+		if want, ok := floor()[r.Path]; ok && !strings.HasPrefix(r.Version, want) {
+			findings = append(findings, fmt.Sprintf("go.mod: requires %s %s, the floor is %sx", r.Path, r.Version, want))
 		}
 		if r.Path == "k8s.io/kubernetes" {
 			findings = append(findings, "go.mod: requires k8s.io/kubernetes")

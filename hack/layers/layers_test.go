@@ -241,7 +241,7 @@ func TestRun(t *testing.T) {
 		"driver: imports " + module + "/internal/x: arrows point down only",
 		"go.mod: asks for go 1.26.0, the floor is 1.24",
 		"go.mod: replaces k8s.io/api, which an embedder would have to repeat",
-		"go.mod: requires k8s.io/api v0.36.0, the floor is v0.34.0",
+		"go.mod: requires k8s.io/api v0.36.0, the floor is v0.34.x",
 		"inplace: inplace.go has an init function",
 		"scale: a test imports " + module + "/controllers/a: arrows point down only",
 		"scale: imports " + module + "/inplace: siblings do not import each other",

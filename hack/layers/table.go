@@ -124,19 +124,19 @@ func vague() []string {
 	return []string{"util", "utils", "common", "helper", "helpers", "manager", "pkg", "misc", "lib", "core"}
 }
 
-// floor is what the go.mod asks of embedders at most.
+// floor is what the go.mod asks of embedders at most, as prefixes of versions.
 func floor() map[string]string {
 	return map[string]string{
-		"k8s.io/api":                     "v0.34.0",
-		"k8s.io/apimachinery":            "v0.34.0",
-		"k8s.io/client-go":               "v0.34.0",
-		"k8s.io/apiextensions-apiserver": "v0.34.0",
-		"k8s.io/component-base":          "v0.34.0",
-		"k8s.io/component-helpers":       "v0.34.0",
-		"k8s.io/cri-api":                 "v0.34.0",
-		"sigs.k8s.io/controller-runtime": "v0.22.0",
+		"k8s.io/api":                     "v0.34.",
+		"k8s.io/apimachinery":            "v0.34.",
+		"k8s.io/client-go":               "v0.34.",
+		"k8s.io/apiextensions-apiserver": "v0.34.",
+		"k8s.io/component-base":          "v0.34.",
+		"k8s.io/component-helpers":       "v0.34.",
+		"k8s.io/cri-api":                 "v0.34.",
+		"sigs.k8s.io/controller-runtime": "v0.22.",
 		// What cri-api asks for.
-		"google.golang.org/grpc": "v1.72.1",
+		"google.golang.org/grpc": "v1.72.",
 	}
 }
 
