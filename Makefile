@@ -8,9 +8,6 @@ SHELL := bash
 .ONESHELL:
 MAKEFLAGS += --no-builtin-rules
 
-# Programs are static, and the tests are too: what one target compiles serves the others. The race detector needs cgo.
-export CGO_ENABLED ?= 0
-
 # Caches live outside the clone: a fresh clone starts warm, and `git clean` costs nothing.
 export KRUISEKIT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kruisekit
 

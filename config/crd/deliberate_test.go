@@ -6,6 +6,7 @@ func deliberate() map[string]string {
 	optionalCounters := "a manifest exported from a built-in StatefulSet carries a status without some counters"
 	missingNodes := "the reference does not report pods that wait for a node which is gone"
 	oldShape := "up to release 1.8 the template of a CloneSet had the shape of v1alpha1; it is accepted and converted"
+	groups := "users proposed budgets of groups of pods, and the reference does not have them"
 	cloneSet := "apps.kruise.io/v1alpha1 UnitedDeployment spec.template.cloneSetTemplate.spec."
 	return map[string]string{
 		"apps.kruise.io/* AdvancedCronJob spec.template.*JobTemplate.metadata.*": "the reference's schema prunes the " +
@@ -27,5 +28,8 @@ func deliberate() map[string]string {
 		"apps.kruise.io/* StatefulSet status.currentReplicas":   optionalCounters,
 		"apps.kruise.io/* StatefulSet status.readyReplicas":     optionalCounters,
 		"apps.kruise.io/* StatefulSet status.updatedReplicas":   optionalCounters,
+
+		"policy.kruise.io/* PodUnavailableBudget spec.podGroupPolicy*":        groups,
+		"policy.kruise.io/* PodUnavailableBudget status.unavailablePodGroups": groups,
 	}
 }
