@@ -99,7 +99,7 @@ func (r *reader) note(format string, args ...any) {
 	r.notes = append(r.notes, newNote(NoteUnreadable, r.budget.Name, fmt.Sprintf(format, args...)))
 }
 
-// groups is nil where the budget counts pods: a policy that cannot be read is left out, which never admits more.
+// groups is nil where the budget counts pods. The schema rejects what this leaves out.
 func (r *reader) groups() *policyv1beta1.PodGroupPolicy {
 	p := r.budget.Spec.PodGroupPolicy
 	if p == nil {

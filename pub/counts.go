@@ -10,7 +10,7 @@ import (
 )
 
 // Counts are the pods that a budget guards, as far as the status needs them. An event of one pod changes them in
-// constant time. The zero value has no pods. Counts are not safe for concurrent use.
+// constant time. The zero value has no pods, and is of a budget without groups. Counts are not safe for concurrent use.
 type Counts struct {
 	// budget names the groups of the pods; nil where it counts pods.
 	budget    *Budget

@@ -200,3 +200,21 @@ func TestNotesOfAStatus(t *testing.T) {
 		})
 	}
 }
+
+// The counts come from a cache that may lack a pod whose disruption was admitted. Its record stays until the cache has
+// had time, so that the pod does not count as available once the cache has it.
+func TestRecordOfPodThatIsNotCounted(t *testing.T) {
+	recount := func(seconds int, stored pub.Status, pods ...*corev1.Pod) pub.Status {
+		b := read(newObject("web", maxUnavailable("1")))
+		b.Status = stored
+		return pub.Recount(pub.Input{Budget: b, Counts: counts(pods), Total: deployments(2), Now: at(seconds)}).Status
+	}
+	admitted := pub.Status{UnavailablePods: map[string]metav1.Time{"web-1": metav1.NewTime(at(0))}}
+	behind := recount(3, admitted, newPod("web-0"))
+	if got := recount(4, behind, newPod("web-0"), newPod("web-1")); got.CurrentAvailable != 1 || got.UnavailableAllowed != 0 {
+		t.Errorf("%d are available, %d more may go", got.CurrentAvailable, got.UnavailableAllowed)
+	}
+	if got := recount(6, behind, newPod("web-0")); len(got.UnavailablePods) > 0 {
+		t.Errorf("the record of a pod that is gone stays: %v", got.UnavailablePods)
+	}
+}

@@ -48,8 +48,8 @@ type Child struct {
 	Updated bool
 	// HeldSince is when Hold took the object out of traffic, for Input.GraceSeconds.
 	HeldSince time.Time
-	// Failed is why the object does not get to its spec; empty where it does. An object that failed is recreated, or
-	// reported with InPlaceOnly.
+	// Failed is why the object does not get to its spec; empty where it does. An object whose update failed, and that does
+	// not serve, is recreated. With InPlaceOnly it is reported.
 	Failed string
 	// Finished means that the object never serves again, so that it is deleted.
 	Finished bool
@@ -139,12 +139,13 @@ func (p *Pass) holdChild(m *member, held bool) *write.Write {
 // proceedChild puts an object whose update is complete back into traffic, then moves its state. An object whose update
 // failed is recreated.
 func (p *Pass) proceedChild(i *instance, m *member) *Write {
+	child := p.in.Children.Observe(m.child)
 	if p.isComplete(i, m) {
 		if w := p.holdChild(m, false); w != nil {
 			return &Write{Write: *w, Action: ActionContinue}
 		}
-	} else if failed := p.in.Children.Observe(m.child).Failed; failed != "" && !i.chosen && p.updatesChild(m) {
-		return p.blocked(i, m, p.target(), errors.New(failed))
+	} else if child.Failed != "" && !i.chosen && p.updatesChild(m) && (!child.Ready || p.in.Strategy == InPlaceOnly) {
+		return p.blocked(i, m, p.target(), errors.New(child.Failed))
 	}
 	return p.move(i, m, p.settle(i, m))
 }

@@ -27,9 +27,8 @@ const (
 )
 
 func hooksOfChildren() *kruise.Lifecycle {
-	return &kruise.Lifecycle{
-		InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{drained: "no"}},
-	}
+	hook := &kruise.LifecycleHook{LabelsHandler: map[string]string{drained: "no"}}
+	return &kruise.Lifecycle{InPlaceUpdate: hook, PreDelete: hook}
 }
 
 // holdChild takes an object out of traffic by a condition, which an object in traffic does not have.
@@ -61,7 +60,9 @@ func isBroken(set *appsv1.StatefulSet) bool {
 // controlHook is the owner of the hook: it lets an object go, and takes it back once it is updated.
 func (f *fleet) controlHook(r *rand.Rand) {
 	for _, o := range f.children() {
-		value := map[string]string{"PreparingUpdate": "yes", "Updated": "no"}[o.GetLabels()[kruise.LifecycleStateKey]]
+		value := map[string]string{
+			"PreparingUpdate": "yes", "PreparingDelete": "yes", "Updated": "no",
+		}[o.GetLabels()[kruise.LifecycleStateKey]]
 		if value == "" || value == o.GetLabels()[drained] || r != nil && r.IntN(3) == 0 {
 			continue
 		}
@@ -77,6 +78,9 @@ func (f *fleet) controlHook(r *rand.Rand) {
 func (f *fleet) checkTraffic(before, after client.Object) {
 	was, _ := before.(*appsv1.StatefulSet)
 	is, _ := after.(*appsv1.StatefulSet)
+	if f.traffic && was != nil && is == nil && was.Labels[drained] == "no" {
+		f.broken = append(f.broken, was.Name+" is deleted while its hook holds it")
+	}
 	if !f.traffic || was == nil || is == nil {
 		return
 	}
@@ -190,6 +194,31 @@ func TestChildFails(t *testing.T) {
 				t.Errorf("%d serve, %d of them are the same", serving, same)
 			}
 		})
+	}
+}
+
+// An object whose update failed and that serves is not recreated: that would cost a serving one beyond the budget.
+func TestChildFailsAndServes(t *testing.T) {
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-0", Labels: map[string]string{kruise.LifecycleStateKey: "Updating"},
+	}}
+	rev := workload.Revision{Name: "web-2", Data: []byte("web:2")}
+	for name, ready := range map[string]bool{"serves": true, "does not serve": false} {
+		in := workload.Input{
+			Update: rev, Current: rev, Strategy: workload.InPlaceIfPossible, Build: (&fleet{}).build,
+			Children: &workload.Children{Patch: patchChild, Observe: func(write.Object) workload.Child {
+				return workload.Child{Revision: rev.Name, Ready: ready, Failed: "its pods crash"}
+			}},
+		}
+		in.Scale.Slots, in.Scale.Hooks = []string{"web-0"}, &kruise.Lifecycle{}
+		in.Instances = in.Children.Instances(&in, []write.Object{set})
+		pass, err := workload.Plan(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if writes := pass.Next(); (len(writes) == 0) != ready {
+			t.Errorf("%s: %v", name, writes)
+		}
 	}
 }
 

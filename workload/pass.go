@@ -151,7 +151,7 @@ func (p *Pass) plan(e extent) error {
 	return err
 }
 
-// planAgain makes another plan. It plans nothing where it fails, which it does not where the first plan has not.
+// planAgain makes another plan. A plan that fails is empty.
 func (p *Pass) planAgain(e extent) {
 	if err := p.plan(e); err != nil {
 		p.fail(Failure{Err: err})

@@ -34,7 +34,8 @@ func TestImages(t *testing.T) {
 	push := func() string {
 		root := t.TempDir() // another one each time: the digest must not depend on it
 		for path, text := range map[string]string{
-			"go.mod": "module " + module + "\n\ngo 1.24.0\n", "examples/kruise-manager/main.go": program,
+			"go.mod": "module " + module + "\n\ngo 1.24.0\n", "programs.mod": "module " + module + "\n\ngo 1.24.0\n",
+			"examples/kruise-manager/main.go": program,
 		} {
 			path = filepath.Join(root, path)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {

@@ -55,7 +55,7 @@ func newGuardOf(namespace string, objects []client.Object) *guard {
 			read, _ := pub.Read(budget.DeepCopy()) // what cannot be read protects nothing
 			g.budgets = append(g.budgets, read)
 			total := pub.Total{Replicas: read.Status.TotalReplicas}
-			if read.Groups != nil { // the status has how many groups there are
+			if read.Groups != nil && total.Replicas > 0 { // the status has how many groups there are
 				total.Replicas *= read.Groups.GroupSize
 			}
 			g.totals = append(g.totals, total)
