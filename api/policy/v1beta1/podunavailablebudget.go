@@ -59,6 +59,7 @@ type PodUnavailableBudgetSpec struct {
 // unavailable while fewer pods than its size are available.
 type PodGroupPolicy struct {
 	// GroupLabelKey is the label of pods whose value names their group. A pod without the label is a group of its own.
+	// +kubebuilder:validation:MinLength=1
 	GroupLabelKey string `json:"groupLabelKey"`
 	// GroupSize is the number of pods of a group.
 	// +kubebuilder:validation:Minimum=1
