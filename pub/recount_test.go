@@ -211,7 +211,8 @@ func TestRecordOfPodThatIsNotCounted(t *testing.T) {
 	}
 	admitted := pub.Status{UnavailablePods: map[string]metav1.Time{"web-1": metav1.NewTime(at(0))}}
 	behind := recount(3, admitted, newPod("web-0"))
-	if got := recount(4, behind, newPod("web-0"), newPod("web-1")); got.CurrentAvailable != 1 || got.UnavailableAllowed != 0 {
+	got := recount(4, behind, newPod("web-0"), newPod("web-1"))
+	if got.CurrentAvailable != 1 || got.UnavailableAllowed != 0 {
 		t.Errorf("%d are available, %d more may go", got.CurrentAvailable, got.UnavailableAllowed)
 	}
 	if got := recount(6, behind, newPod("web-0")); len(got.UnavailablePods) > 0 {
